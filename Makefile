@@ -165,7 +165,7 @@ soak-network: setup ## the page under attack: what an honest client gets, and ho
 	$(BIN)/python -m benchmarks.network $(ARGS)
 
 soak-death: setup test-packages ## killed, stopped, out of memory, out of disk, at hundreds of moments
-	ZOMBIESCOPE_STOPPED_S=60 $(PYTEST) tests/unit/recording/test_crash_points.py tests/kernel/test_crash.py tests/kernel/test_death.py \
+	ZOMBIESCOPE_STOPPED_S=60 $(PYTEST) tests/unit/store/test_crash_points.py tests/kernel/test_crash.py tests/kernel/test_death.py \
 	  tests/kernel/test_disk_stall.py tests/kernel/test_bad_conditions.py $(ARGS)
 
 bench-soak: setup test-packages ## an hour of recording: is memory flat?
@@ -179,10 +179,10 @@ score: setup test-packages ## every fault of the laboratory, healthy load and th
 	@mkdir -p build/score; status=0; \
 	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --fix --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
 	$(BIN)/zombiescope lab score --hold-out --yes --beside healthy-training --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
-	$(BIN)/python -m zombiescope.commands.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
+	$(BIN)/python -m zombiescope.cli.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
 
 man: setup ## write the man pages, one for each command, into build/man/man1
-	$(BIN)/python -m zombiescope.commands.manual build/man/man1
+	$(BIN)/python -m zombiescope.cli.manual build/man/man1
 
 docs: setup .venv/.docs ## check every page and link, and build the site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks.mount import memory_mount
 from benchmarks.table import Row
-from zombiescope import _python
+from zombiescope.base import python as _python
 
 SHARE = 0.2
 EVERY_S = 10.0

@@ -66,7 +66,7 @@ def _row(name: str, place: Path, window: tuple[float, float], goal: str) -> Row:
 def _command(place: Path, window: tuple[float, float]) -> dict[str, float]:
     _forget(place)
     window_options = ["--from", f"+{window[0]:.2f}s", "--to", f"+{window[1]:.2f}s"]
-    command = [sys.executable, "-m", "zombiescope.commands.main", "diagnose", str(place), "--json", *window_options]
+    command = [sys.executable, "-m", "zombiescope.cli.main", "diagnose", str(place), "--json", *window_options]
     with tempfile.TemporaryFile() as out:
         started = time.perf_counter()
         child = subprocess.Popen(command, stdout=out, env=_environment())
@@ -90,7 +90,7 @@ def _alone(place: Path, window: tuple[float, float]) -> dict[str, Any]:
 def _one(place: str, from_s: float, to_s: float) -> dict[str, Any]:
     from zombiescope.diagnosis import patterns, symptoms
     from zombiescope.diagnosis.diagnose import diagnose
-    from zombiescope.recording.reader import open_recording
+    from zombiescope.store.reader import open_recording
 
     list(patterns.every())  # imports are not what is measured
     symptoms.every()

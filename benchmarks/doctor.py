@@ -14,7 +14,7 @@ from benchmarks import looks
 from benchmarks.loads import ONE_BUSY_CORE, running
 from benchmarks.recorder import Recording, recorder
 from benchmarks.table import Row
-from zombiescope.recording import incident_file as incidents
+from zombiescope.store import incident_file as incidents
 
 
 def measure(seconds: float) -> list[Row]:

@@ -60,7 +60,7 @@ def _reported(root: Path, results: str) -> tuple[float, float, float]:
     command = [
         sys.executable,
         "-m",
-        "zombiescope.commands.main",
+        "zombiescope.cli.main",
         "fleet",
         "report",
         str(root),
@@ -131,7 +131,7 @@ def _with(root: Path, engine: str, workers: int) -> float:
     environment: dict[str, Any] = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "src")}
     with tempfile.TemporaryDirectory() as results:
         began = time.perf_counter()
-        command = [str(RAY), "-m", "zombiescope.commands.main", "fleet", "report", str(root), "--results", results,
+        command = [str(RAY), "-m", "zombiescope.cli.main", "fleet", "report", str(root), "--results", results,
                    "--engine", engine, "--workers", str(workers), "--json"]  # fmt: skip
         done = subprocess.run(
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False

@@ -31,10 +31,10 @@ import pyarrow as pa
 
 from benchmarks import world
 from benchmarks.world import PROGRAMS, Ints, World
-from zombiescope.recording import columns, layout, schema
-from zombiescope.recording.layout import Manifest, Span
-from zombiescope.recording.merge import PartMerger
-from zombiescope.recording.part import Damage
+from zombiescope.store import columns, layout, schema
+from zombiescope.store.layout import Manifest, Span
+from zombiescope.store.merge import PartMerger
+from zombiescope.store.part import Damage
 
 START_US = 1_775_001_600_000_000
 """2026-04-01 00:00:00 UTC."""

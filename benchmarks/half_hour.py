@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import generate
-from zombiescope.recording import columns, layout, schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.compact import compact
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import columns, layout, schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.compact import compact
+from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.segment_writer import SegmentWriter
 
 FIXTURES = Path(__file__).parents[1] / "tests" / "fixtures" / "backgrounds"
 START_US = generate.START_US

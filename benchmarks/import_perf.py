@@ -79,7 +79,7 @@ def _import(path: Path, scratch: Path) -> Took:
     into = scratch / "out"
     shutil.rmtree(into, ignore_errors=True)
     # As the installed command does it.
-    start = "import sys; from zombiescope.commands.start import main; sys.exit(main())"
+    start = "import sys; from zombiescope.cli.start import main; sys.exit(main())"
     return _run([sys.executable, "-c", start, "import", str(path), str(into)])
 
 

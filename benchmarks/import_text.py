@@ -109,8 +109,8 @@ def _run(*command: str) -> tuple[float, float]:
 
 
 def _parse(text: Path) -> tuple[float, float]:
-    from zombiescope.importing.perf_script import PerfScriptImport
-    from zombiescope.importing.rows import ImportReport
+    from zombiescope.imports.perf_script import PerfScriptImport
+    from zombiescope.imports.rows import ImportReport
 
     start, cpu = time.perf_counter(), time.process_time()
     with text.open("rb") as file:
@@ -121,4 +121,4 @@ def _parse(text: Path) -> tuple[float, float]:
 
 def _import(text: Path, place: Path) -> tuple[float, float]:
     shutil.rmtree(place, ignore_errors=True)
-    return _run(sys.executable, "-m", "zombiescope.commands.start", "import", str(text), str(place), "--json")
+    return _run(sys.executable, "-m", "zombiescope.cli.start", "import", str(text), str(place), "--json")

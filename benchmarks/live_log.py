@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zombiescope.recording import columns, log, schema
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import columns, log, schema
+from zombiescope.store.reader import Recording
+from zombiescope.store.segment_writer import SegmentWriter
 
 SECOND_US = 1_000_000
 SEGMENT_S = 120

@@ -19,10 +19,10 @@ from typing import Any
 from benchmarks import generate, live_log
 from benchmarks.generate import Plan
 from benchmarks.table import Row
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.recorder.doctor import BEFORE_US
 from zombiescope.recorder.doctor_process import ENVIRONMENT, MODULE
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 MINUTES = 7
 LOST_S = 6

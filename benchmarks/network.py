@@ -22,8 +22,8 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.table import Row, as_markdown
-from zombiescope.recording import columns
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import columns
+from zombiescope.store.reader import open_recording
 
 SECONDS = 10.0
 DRIPPING = 400
@@ -173,7 +173,7 @@ async def _under(server: Server, attack: Attack, seconds: float) -> tuple[list[f
 def _started(command: list[str], wanted: str) -> tuple[subprocess.Popen[str], str]:
     """A command, once it has said a line that begins with `wanted`."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "zombiescope.commands.main", *command],
+        [sys.executable, "-m", "zombiescope.cli.main", *command],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stderr is not None

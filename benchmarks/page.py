@@ -221,7 +221,7 @@ def _served(place: Path) -> Iterator[str]:
         port = made.getsockname()[1]
     root = Path(__file__).parents[1]
     process = subprocess.Popen(
-        [sys.executable, "-m", "zombiescope.commands.main", "serve", str(place), "--no-token", "--listen",
+        [sys.executable, "-m", "zombiescope.cli.main", "serve", str(place), "--no-token", "--listen",
          f"127.0.0.1:{port}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(root / "src")},
     )  # fmt: skip

@@ -21,10 +21,10 @@ from collections import Counter
 from typing import Any
 
 from benchmarks.recorder import recorder
-from zombiescope.profile.python_frames import has_python
-from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.views.python import own, threads
+from zombiescope.query.python import own, threads
+from zombiescope.query.python_frames import has_python
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.store.reader import Recording, open_recording
 
 TRAINING = """
 import sys, time

@@ -54,7 +54,7 @@ def recorder(**config: Any) -> Iterator[Recording]:
 
 def _keep(recording: Recording) -> dict[str, Any]:
     """Figures that need the files, taken before they go."""
-    from zombiescope.recording.reader import open_recording
+    from zombiescope.store.reader import open_recording
 
     with open_recording(recording.directory) as opened:
         cost = opened.table("cost").to_pylist()

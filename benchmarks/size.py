@@ -28,7 +28,7 @@ def measure(seconds: float) -> list[Row]:
         perf_bytes = data.stat().st_size
         node = copy / "node=bench"
         (node / "lock").unlink()
-        subprocess.run([sys.executable, "-m", "zombiescope.recording.compact", str(node)], check=True)
+        subprocess.run([sys.executable, "-m", "zombiescope.store.compact", str(node)], check=True)
         parquet = sum(path.stat().st_size for path in node.glob("date=*/*"))
         samples = next(node.glob("date=*/samples-*.parquet"))
         rows = int(recording.result["scratch"]["samples"])

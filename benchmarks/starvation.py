@@ -29,9 +29,9 @@ from tests.helpers.stalled_disk import stalled_disk
 from benchmarks.loads import ONE_BUSY_CORE, exec_storm, running, zombies
 from benchmarks.mount import memory_mount
 from benchmarks.table import Row
-from zombiescope.recording import columns
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import columns
+from zombiescope.store.gaps import Gap
+from zombiescope.store.reader import open_recording
 
 SECONDS = 20.0
 GAP_S = 1.0

@@ -25,10 +25,10 @@ from benchmarks import generate
 from benchmarks.table import Row
 
 if TYPE_CHECKING:
-    from zombiescope.profile.selection import Selection
+    from zombiescope.query.selection import Selection
 
 ROUNDS = 6
-_COMMAND = (sys.executable, "-m", "zombiescope.commands.main")
+_COMMAND = (sys.executable, "-m", "zombiescope.cli.main")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,25 +156,25 @@ def _alone(name: str, place: Path, five: tuple[str, str]) -> Used:
 
 
 def _subsecond(selection: Selection) -> object:
-    from zombiescope.profile import heatmap
+    from zombiescope.query import heatmap
 
     return heatmap.subsecond(selection)
 
 
 def _by_core(selection: Selection) -> object:
-    from zombiescope.profile import heatmap
+    from zombiescope.query import heatmap
 
     return heatmap.by_core(selection)
 
 
 def _flame(selection: Selection) -> object:
-    from zombiescope.profile import flame
+    from zombiescope.query import flame
 
     return flame.fold(selection.stacks, selection.counts())
 
 
 def _stacks(selection: Selection) -> object:
-    from zombiescope.profile import top
+    from zombiescope.query import top
 
     counts = selection.counts()
     return top.functions(selection.stacks, counts, 20), top.stacks(selection.stacks, counts, 20)
@@ -190,11 +190,11 @@ LIBRARY: dict[str, Callable[[Selection], object]] = {
 
 
 def _one(name: str, place: str, start: str, end: str) -> dict[str, float]:
-    import zombiescope.profile.flame
-    import zombiescope.profile.heatmap
-    import zombiescope.profile.top  # noqa: F401 - imports are not what is measured
-    from zombiescope.profile.selection import Selection
-    from zombiescope.recording.reader import open_recording
+    import zombiescope.query.flame
+    import zombiescope.query.heatmap
+    import zombiescope.query.top  # noqa: F401 - imports are not what is measured
+    from zombiescope.query.selection import Selection
+    from zombiescope.store.reader import open_recording
 
     started, cpu = time.perf_counter(), time.process_time()
     with open_recording(place) as recording:
@@ -210,7 +210,7 @@ def _one(name: str, place: str, start: str, end: str) -> dict[str, float]:
 
 
 def _sizes(place: Path) -> list[Row]:
-    from zombiescope.recording.reader import open_recording
+    from zombiescope.store.reader import open_recording
 
     with open_recording(place) as recording:
         tables: dict[str, int] = {}

@@ -31,32 +31,32 @@ column is empty, the message itself says what to write instead, or passes on wha
 the table says what helps then. This page is made from the code by `scripts/errors_page.py`.
 """
 ROOMS = {
-    "commands": "The command line",
+    "cli": "The command line",
     "questions": "Times, windows and filters",
-    "recording": "Recordings",
+    "store": "Recordings",
     "recorder": "Recording",
-    "importing": "Importing",
-    "exporting": "Exporting and pushing",
-    "shipping": "Shipping",
+    "imports": "Importing",
+    "query/exports": "Exporting and pushing",
+    "store/shipping": "Shipping",
     "documents": "Views and diagnosis",
     "diagnosis": "Views and diagnosis",
-    "views": "Views and diagnosis",
-    "profile": "Views and diagnosis",
+    "query": "Views and diagnosis",
     "web": "The page",
     "audit": "Audit",
-    "remedy": "Fixing",
-    "plans": "Fixing",
+    "fix": "Fixing",
+    "model/plans": "Fixing",
     "fleet": "Fleets",
     "agent": "The agent",
-    "cluster": "Kubernetes",
-    "ray": "Ray",
+    "node/cluster": "Kubernetes",
+    "node/ray": "Ray",
     "lab": "The laboratory",
     "symbols": "Symbols",
-    "systemd": "systemd",
-    "containers": "Containers",
+    "node/systemd": "systemd",
+    "node/containers": "Containers",
     "kernel": "The kernel",
     "notebook": "Python",
 }
+"""By folder; the longest that a file lies in counts."""
 GENERAL = {
     "The command line": "the message says what to write; the line ends with the command whose --help has examples",
     "Importing": "the file is damaged or of another kind; [what can be imported](import.md) lists the kinds",
@@ -119,7 +119,8 @@ def _kinds(trees: object) -> set[str]:
 
 
 def _raised(path: Path, tree: ast.AST, kinds: set[str]) -> Iterator[Error]:
-    room = path.relative_to(SOURCE).parts[0]
+    folders = [str(folder) for folder in path.relative_to(SOURCE).parents]
+    room = next((folder for folder in folders if folder in ROOMS), "")
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call)):
             continue

@@ -24,13 +24,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from zombiescope.importing.session import Options, Session, Silence
+from zombiescope.imports.session import Options, Session, Silence
 from zombiescope.lab.founding_case import CASE
 from zombiescope.lab.raw_case import RawCase, Work
-from zombiescope.recording import layout, schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.compact import compact
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import layout, schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.compact import compact
+from zombiescope.store.segment_writer import SegmentWriter
 
 FOLDER = Path(__file__).resolve().parents[1] / "src" / "zombiescope" / "diagnosis" / "selftest"
 HOST = "selftest"

@@ -13,8 +13,8 @@ from functools import cache
 from typing import Any
 
 from benchmarks.fleets.faults import UNITS, Fault
-from zombiescope.recording import schema
-from zombiescope.recording.log import SegmentEncoder, encode_rows
+from zombiescope.store import schema
+from zombiescope.store.log import SegmentEncoder, encode_rows
 
 MINUTE_US, HOUR_US = 60_000_000, 3_600_000_000
 CORES = 96

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.fleets.faults import LEAK, WORK, Fault
-from zombiescope.recording import schema
-from zombiescope.recording.compact import compact
-from zombiescope.recording.log import SegmentEncoder, encode_rows
+from zombiescope.store import schema
+from zombiescope.store.compact import compact
+from zombiescope.store.log import SegmentEncoder, encode_rows
 
 SECOND_US = 1_000_000
 SECONDS, CORES, HZ = 20, 4, 49

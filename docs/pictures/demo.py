@@ -14,7 +14,7 @@ from unittest import mock
 
 from rich.console import Console
 
-from zombiescope.commands import demo, diagnose
+from zombiescope.cli import demo, diagnose
 
 WIDTH = 100
 

@@ -22,12 +22,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests.helpers.recordings import write_recording  # noqa: E402  the path above makes it importable
 
-from zombiescope.commands.top.screen import View, compose  # noqa: E402
-from zombiescope.commands.window import zone_of  # noqa: E402
-from zombiescope.recording.log import SegmentReader  # noqa: E402
-from zombiescope.views.ran_lately import RanLately  # noqa: E402
-from zombiescope.views.recent import Recent  # noqa: E402
-from zombiescope.views.worst import WorstSecond  # noqa: E402
+from zombiescope.cli.top.screen import View, compose  # noqa: E402
+from zombiescope.cli.window import zone_of  # noqa: E402
+from zombiescope.store.log import SegmentReader  # noqa: E402
+from zombiescope.query.ran_lately import RanLately  # noqa: E402
+from zombiescope.query.recent import Recent  # noqa: E402
+from zombiescope.query.worst import WorstSecond  # noqa: E402
 
 WIDTH, HEIGHT = 100, 30
 CORES, SECONDS = 96, 130

@@ -17,8 +17,8 @@ from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.recordings import Written, write_recording
 from tests.helpers.stage import Server
 
-from zombiescope.recording import health
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store import health
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 pytestmark = pytest.mark.browser
 

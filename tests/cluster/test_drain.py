@@ -11,16 +11,16 @@ import pytest
 from tests.helpers.api_server import ControlPlane, pod, running
 from tests.helpers.pod_follower import until
 
-from zombiescope.cluster import cordon, drain, permit
-from zombiescope.cluster.access import Access, ClusterError
-from zombiescope.cluster.drain import Consent, Drain
-from zombiescope.cluster.maintenance import CordonNode, DrainNode
-from zombiescope.cluster.permit import Permits
-from zombiescope.plans.plan import Plan
-from zombiescope.remedy import actions, node_steps
-from zombiescope.remedy.apply import apply
-from zombiescope.remedy.log import opened
-from zombiescope.remedy.node_steps import NodeRequest
+from zombiescope.fix import actions, node_steps
+from zombiescope.fix.apply import apply
+from zombiescope.fix.log import opened
+from zombiescope.fix.node_steps import NodeRequest
+from zombiescope.model.plans.plan import Plan
+from zombiescope.node.cluster import cordon, drain, permit
+from zombiescope.node.cluster.access import Access, ClusterError
+from zombiescope.node.cluster.drain import Consent, Drain
+from zombiescope.node.cluster.maintenance import CordonNode, DrainNode
+from zombiescope.node.cluster.permit import Permits
 
 if TYPE_CHECKING:
     from lightkube import Client

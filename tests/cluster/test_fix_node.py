@@ -13,8 +13,8 @@ from tests.cluster.test_rbac import install
 from tests.helpers.api_server import ControlPlane, pod
 from tests.helpers.cli import Done
 from tests.helpers.remedies import StandInManager
-from tests.unit.commands.test_fix import UNIT, Here, bus, cli, incident, place, steps
-from tests.unit.commands.test_fix_node import shutdown
+from tests.unit.cli.test_fix import UNIT, Here, bus, cli, incident, place, steps
+from tests.unit.cli.test_fix_node import shutdown
 
 __all__ = ["bus", "cli", "ended", "place", "shutdown"]
 
@@ -159,7 +159,7 @@ def test_a_server_that_goes_away_between_two_steps_is_finished_by_a_second_run(
     shutdown: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from zombiescope.remedy import apply
+    from zombiescope.fix import apply
 
     config = rights["remediation"]
 

@@ -17,11 +17,11 @@ from tests.cluster.test_rbac import install
 from tests.helpers.api_server import ControlPlane, pod
 from tests.helpers.pod_follower import until
 
-from zombiescope.cluster import pod as pods
-from zombiescope.cluster import ray_watch
-from zombiescope.cluster.access import Access
-from zombiescope.cluster.changes import PodEvent
-from zombiescope.cluster.ray_watch import RayWatch
+from zombiescope.node.cluster import pod as pods
+from zombiescope.node.cluster import ray_watch
+from zombiescope.node.cluster.access import Access
+from zombiescope.node.cluster.changes import PodEvent
+from zombiescope.node.cluster.ray_watch import RayWatch
 
 pytestmark = pytest.mark.cluster
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -10,8 +10,8 @@ import pytest
 from tests.helpers.api_server import ControlPlane, node, pod
 from tests.helpers.pod_follower import following, until
 
-from zombiescope.cluster import pod_watch
-from zombiescope.cluster.access import Access
+from zombiescope.node.cluster import pod_watch
+from zombiescope.node.cluster.access import Access
 
 pytestmark = pytest.mark.cluster
 CLUSTER = 10_000

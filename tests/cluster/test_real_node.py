@@ -16,9 +16,9 @@ from tests.helpers.recorder_process import recording
 
 from zombiescope.lab import kubernetes_build
 from zombiescope.lab.kubernetes import PROGRAMS
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.views.containers import Container, containers
-from zombiescope.views.events import events
+from zombiescope.query.containers import Container, containers
+from zombiescope.query.events import events
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = pytest.mark.cluster
 
@@ -26,7 +26,7 @@ IMAGE = "registry.local/ecs-agent:1.2"
 SOON_US = 10_000_000
 SCRIPT = """
 import threading
-from zombiescope._feed import Feed
+from zombiescope.base.feed import Feed
 from zombiescope.agent import parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.kubernetes import KubernetesSection, KubernetesService

@@ -14,18 +14,18 @@ from tests.cluster.test_rbac import install
 from tests.helpers.api_server import ControlPlane, pod, running
 from tests.helpers.pod_follower import until
 
-from zombiescope import _feed
-from zombiescope._feed import Feed
 from zombiescope.agent import kubernetes, parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.kubernetes import KubernetesSection, KubernetesService
 from zombiescope.agent.part_watch import PartWatch
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
+from zombiescope.base import feed as _feed
+from zombiescope.base.feed import Feed
 from zombiescope.recorder.feed import FedPod, FeedSocket
-from zombiescope.recording import health, incident_file, locate
-from zombiescope.recording.event import Event
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store import health, incident_file, locate
+from zombiescope.store.event import Event
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 pytestmark = pytest.mark.cluster
 NOW = 1_800_000_000_000_000

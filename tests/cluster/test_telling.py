@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.helpers.api_server import ControlPlane
 
-from zombiescope.cluster.access import Access
-from zombiescope.cluster.incident_news import News
-from zombiescope.cluster.node_conditions import QUIET_S, NodeConditions
-from zombiescope.cluster.node_events import NodeEvents
+from zombiescope.node.cluster.access import Access
+from zombiescope.node.cluster.incident_news import News
+from zombiescope.node.cluster.node_conditions import QUIET_S, NodeConditions
+from zombiescope.node.cluster.node_events import NodeEvents
 
 pytestmark = pytest.mark.cluster
 

@@ -11,8 +11,8 @@ from tests.helpers.container_node import told_by
 from tests.helpers.recorder_process import recording
 
 from zombiescope.lab.docker import PROGRAMS
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.containers import Container, containers
+from zombiescope.query.containers import Container, containers
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.containers
 

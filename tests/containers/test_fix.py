@@ -92,7 +92,7 @@ class Commands:
 
     def words(self, *words: str) -> list[str]:
         command, *rest = words
-        return [sys.executable, "-m", "zombiescope.commands.main", command, str(self._place / "r"), *rest]
+        return [sys.executable, "-m", "zombiescope.cli.main", command, str(self._place / "r"), *rest]
 
     def run(self, *words: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(

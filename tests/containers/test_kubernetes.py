@@ -12,8 +12,8 @@ from tests.helpers.recorder_process import recording
 
 from zombiescope.lab import kubernetes_build
 from zombiescope.lab.kubernetes import PROGRAMS
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.containers import Container, containers
+from zombiescope.query.containers import Container, containers
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.containers
 

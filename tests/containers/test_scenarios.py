@@ -20,7 +20,7 @@ from zombiescope.lab.scenario import by_id
 
 pytestmark = pytest.mark.containers
 
-LAB = [sys.executable, "-m", "zombiescope.commands.main", "lab"]
+LAB = [sys.executable, "-m", "zombiescope.cli.main", "lab"]
 IMAGE = "registry.local/ecs-agent:1.2"
 
 

@@ -22,7 +22,7 @@ import zstandard
 
 from tests.helpers.pattern_rows import ROWS
 from tests.helpers.scenes import Scene
-from zombiescope.commands import main
+from zombiescope.cli import main
 from zombiescope.diagnosis.report import document
 
 HERE = Path(__file__).parent
@@ -47,8 +47,8 @@ LEFT_OUT = {
     "check": "reads this node, not a recording",
     "compact": "changes the recording",
     "demo": "makes a recording of its own, which is a case here",
-    "diff": "needs two windows; tests/unit/commands/test_diff.py has them",
-    "export": "writes formats of others; tests/unit/exporting compares those",
+    "diff": "needs two windows; tests/unit/cli/test_diff.py has them",
+    "export": "writes formats of others; tests/unit/query/exports compares those",
     "fix": "plans depend on what lives on this node",
     "freeze": "changes the recording",
     "import": "makes a recording",

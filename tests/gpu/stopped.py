@@ -51,7 +51,7 @@ def driver_says() -> dict[str, Any]:
     """Of the first GPU, over COUNTED_S; what a call refuses is its error."""
     from zombiescope.kernel import nvml_codes as codes
     from zombiescope.kernel.nvml import Library, NvmlError
-    from zombiescope.recording.gpu_clocks import is_cool, is_low
+    from zombiescope.store.gpu_clocks import is_cool, is_low
 
     library = Library()
     library.start()
@@ -164,14 +164,14 @@ def record(trial: StoppedTrial, out: Path, python: str) -> None:
 
 
 def parts(out: Path) -> list[str]:
-    from zombiescope.recording import health
+    from zombiescope.store import health
 
     found = health.parts_of(out / "rec" / "node=gpu-trial", [out / "runtime"])
     return [f"{part.name}: {part.state} {part.why}".rstrip() for part in found]
 
 
 def diagnose(out: Path) -> list[dict[str, Any]]:
-    program = "from zombiescope.commands.start import main; main()"
+    program = "from zombiescope.cli.start import main; main()"
     command = [sys.executable, "-c", program, "diagnose", str(out / "rec"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     return json.loads(done.stdout)["incidents"] if done.stdout else []

@@ -163,8 +163,8 @@ def record(trial: Trial, out: Path) -> None:
 
 
 def read_back(trial: Trial, out: Path) -> None:
-    from zombiescope.recording import columns
-    from zombiescope.recording.reader import open_recording
+    from zombiescope.store import columns
+    from zombiescope.store.reader import open_recording
 
     with open_recording(out / "rec") as opened:
         seconds = columns.records(opened.table("gpu_seconds"))
@@ -239,7 +239,7 @@ def measure_calls(trial: Trial, rounds: int = 6) -> None:
 
 def diagnose(trial: Trial, out: Path) -> None:
     """What the product says about it, in its own words."""
-    program = "from zombiescope.commands.start import main; main()"
+    program = "from zombiescope.cli.start import main; main()"
     command = [sys.executable, "-c", program, "diagnose", str(out / "rec"), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     try:
@@ -253,7 +253,7 @@ def diagnose(trial: Trial, out: Path) -> None:
 
 
 def pack(out: Path, file: Path) -> None:
-    program = "from zombiescope.commands.start import main; main()"
+    program = "from zombiescope.cli.start import main; main()"
     command = [sys.executable, "-c", program, "pack", str(out / "rec"), "-o", str(file), "--redact"]
     subprocess.run(command, check=True, timeout=120)
 

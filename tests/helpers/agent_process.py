@@ -56,7 +56,7 @@ class AgentProcess:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-P", "-m", "zombiescope.commands.main", "agent", "--config", str(self.config)]
+        return [sys.executable, "-P", "-m", "zombiescope.cli.main", "agent", "--config", str(self.config)]
 
     def configure(self, **sections: dict[str, Any]) -> None:
         recorder = {"dir": str(self.place / "rec"), "node": "here", **sections.pop("recorder", {})}

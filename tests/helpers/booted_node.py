@@ -103,7 +103,7 @@ def steady(node: LabNode, read: Callable[[LabNode], Any], seconds: float = 3.0) 
 
 def on_host(command: str, recording: Path, *options: str) -> dict[str, Any]:
     """The JSON document of a command that reads a recording, run on this machine."""
-    argv = [sys.executable, "-m", "zombiescope.commands.main", command, str(recording), "--json", *options]
+    argv = [sys.executable, "-m", "zombiescope.cli.main", command, str(recording), "--json", *options]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)

@@ -32,7 +32,7 @@ class Cli:
 
     def __call__(self, *arguments: str, **environment: str) -> Done:
         done = subprocess.run(
-            [sys.executable, "-m", "zombiescope.commands.main", *arguments],
+            [sys.executable, "-m", "zombiescope.cli.main", *arguments],
             capture_output=True, text=True, timeout=60, check=False, cwd=self.home,
             env=self.environment(**environment),
         )  # fmt: skip

@@ -22,9 +22,9 @@ from typing import Any
 from zombiescope.recorder import state
 from zombiescope.recorder.node import NodeFile
 from zombiescope.recorder.rollup import Rollup
-from zombiescope.recording import log, retention, schema
-from zombiescope.recording.freeze import freeze
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import log, retention, schema
+from zombiescope.store.freeze import freeze
+from zombiescope.store.segment_writer import SegmentWriter
 
 SECOND = 1_000_000
 START_US = 1_790_000_040 * SECOND  # twenty seconds before a full minute

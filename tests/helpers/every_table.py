@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.made import SECOND, START_US, Rows, write_segment
-from zombiescope.recording import columns, schema
-from zombiescope.recording.reader import Recording
+from zombiescope.store import columns, schema
+from zombiescope.store.reader import Recording
 
 SEGMENT_S = 10
 ROWS = 14

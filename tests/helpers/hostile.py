@@ -10,7 +10,7 @@ from typing import Any
 from tests.helpers import boxes
 from tests.helpers.made import SECOND, START_US, write_segment
 from tests.helpers.scenes import Scene
-from zombiescope.recording import incident_file, schema
+from zombiescope.store import incident_file, schema
 
 TITLE = "\x1b]0;pwned\x07"
 """Sets the title of a terminal."""

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recording import schema
-from zombiescope.recording.log import SegmentEncoder, encode_rows
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store import schema
+from zombiescope.store.log import SegmentEncoder, encode_rows
+from zombiescope.store.reader import Recording, open_recording
 
 START_US = 1_760_000_000_000_000
 """2025-10-09 08:53:20 UTC."""

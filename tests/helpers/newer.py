@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.made import START_US, Node, write_segment
-from zombiescope.recording import newer, schema
+from zombiescope.store import newer, schema
 
 NUMBER = 200
 TABLE = schema.Table(

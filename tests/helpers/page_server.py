@@ -120,7 +120,7 @@ def page_server(*arguments: str, home: Path, listen: str = "127.0.0.1:0") -> Ite
     """Listens on a free port; ended in order."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("ZOMBIESCOPE", "XDG"))}
     process = subprocess.Popen(
-        [sys.executable, "-m", "zombiescope.commands.main", "serve", *arguments, "--listen", listen],
+        [sys.executable, "-m", "zombiescope.cli.main", "serve", *arguments, "--listen", listen],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=home,
         env=kept | {"PYTHONPATH": str(SOURCE), "HOME": str(home), "ZOMBIESCOPE_RUNTIME_DIR": str(home / "run")},
     )  # fmt: skip

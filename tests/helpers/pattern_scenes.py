@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import Scene
-from zombiescope.recording.loss import SAMPLES, loss
+from zombiescope.store.loss import SAMPLES, loss
 
 Told = Callable[[Scene], Scene]
 READ = "entry_SYSCALL_64_after_hwframe do_syscall_64 ksys_read vfs_read seq_read"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from zombiescope.cluster.access import Access
-from zombiescope.cluster.changes import PodEvent
-from zombiescope.cluster.pod import Pod
-from zombiescope.cluster.pod_watch import PodWatch
+from zombiescope.node.cluster.access import Access
+from zombiescope.node.cluster.changes import PodEvent
+from zombiescope.node.cluster.pod import Pod
+from zombiescope.node.cluster.pod_watch import PodWatch
 
 
 class Follower:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer.main
 
-from zombiescope.commands.main import app
+from zombiescope.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "zombiescope"

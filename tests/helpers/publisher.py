@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.helpers.agent_process import AgentProcess
-from zombiescope.recording import health
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.health import Part
 
 Told = tuple[str, str, str]
 """Name, state and reason of a part."""

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recording import log
+from zombiescope.store import log
 
 DEADLINE_S = 30.0
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.made import BOOT, SECOND, START_US, Node, describe, write_segment
-from zombiescope.recording import schema
-from zombiescope.recording.log import SegmentEncoder, encode_columns, encode_rows
-from zombiescope.recording.reader import Recording
+from zombiescope.store import schema
+from zombiescope.store.log import SegmentEncoder, encode_columns, encode_rows
+from zombiescope.store.reader import Recording
 
 __all__ = (
     "BOOT", "KUBELET", "LEAKER", "LEAKING_PATH", "PROGRAMS", "SECOND", "START_US", "WALK", "Incident", "Program",

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zombiescope.plans.plan import Plan
-from zombiescope.remedy import actions, apply, log, unit_steps
-from zombiescope.remedy.actions import unit
-from zombiescope.remedy.step import ActionFailedError, Step
-from zombiescope.systemd.manager import LoadedUnit
+from zombiescope.fix import actions, apply, log, unit_steps
+from zombiescope.fix.actions import unit
+from zombiescope.fix.step import ActionFailedError, Step
+from zombiescope.model.plans.plan import Plan
+from zombiescope.node.systemd.manager import LoadedUnit
 
 TARGET = "incident:test"
 STEPS = ("one", "two", "three")

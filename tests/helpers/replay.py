@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from tests.helpers import records
+from zombiescope.node.systemd.units import UnitBook
 from zombiescope.recorder import clock, counters, kernel_log, parts, recorder
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.recorder import Recorder
-from zombiescope.systemd.units import UnitBook
 
 SECOND_NS = 1_000_000_000
 USER_HZ = 100

@@ -15,8 +15,8 @@ from typing import Any
 from tests.helpers.made import HZ, SECOND, START_US, Node, write_segment
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.kernel import vmstat
-from zombiescope.recording import schema
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import schema
+from zombiescope.store.reader import open_recording
 
 SECONDS = 20
 FROM_S, TO_S = 5, 11

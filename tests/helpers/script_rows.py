@@ -7,7 +7,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from zombiescope._native import PerfScriptText
-from zombiescope.importing.perf_script import place
+from zombiescope.imports.perf_script import place
 
 CHAIN = "\tffffffff821e81e7 clear_page_erms+0x7 ([kernel.kallsyms])\n\t          16e0ba __memset+0x7a (/usr/lib/libc.so.6)\n"
 

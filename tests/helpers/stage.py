@@ -22,7 +22,7 @@ from tests.helpers.recorder_process import RecorderProcess
 QUIET_S = 5
 HOG_S = 5
 DEADLINE_S = 60.0
-COMMAND = (sys.executable, "-m", "zombiescope.commands.main")
+COMMAND = (sys.executable, "-m", "zombiescope.cli.main")
 
 # Random bytes are made in the kernel, with the same function names since 5.19: no fault of this machine is needed. In
 # real time where that is allowed, so that it has its core whatever else runs here.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from zombiescope.containers.client import Client
-from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Asking, Requester
+from zombiescope.node.containers.client import Client
+from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.requester import Asking, Requester
 from zombiescope.recorder.container_lookup import (
     Answer,
     ClientAnswer,
@@ -17,7 +17,7 @@ from zombiescope.recorder.container_lookup import (
     Question,
 )
 from zombiescope.recorder.containers import ContainerTracker
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 SECOND = 1_000_000
 START = 1_000 * SECOND

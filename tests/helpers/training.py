@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 SECONDS = 60
 FROM_S, TO_S = 40, 50

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.helpers.recordings import START_US, contents, write_segment
-from zombiescope.exporting.samples import ExportSamples
-from zombiescope.importing.rows import FrameRow, ImportReport, SampleRows, TaskRow
-from zombiescope.importing.writer import ImportWriter
-from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.sample_event import SampleEvent
+from zombiescope.imports.rows import FrameRow, ImportReport, SampleRows, TaskRow
+from zombiescope.imports.writer import ImportWriter
+from zombiescope.query.exports.samples import ExportSamples
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.sample_event import SampleEvent
 
 Frame = tuple[str, str | None, str]
 

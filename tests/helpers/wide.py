@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 SYSCALL = "entry_SYSCALL_64_after_hwframe do_syscall_64"
 FAULT = "asm_exc_page_fault exc_page_fault handle_mm_fault shmem_fault"

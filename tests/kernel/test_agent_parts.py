@@ -16,8 +16,8 @@ from tests.helpers.publisher import heartbeat_of
 
 from zombiescope.agent.metrics import families
 from zombiescope.agent.node_parts import SERVICES, SUPERVISOR
-from zombiescope.recording import health
-from zombiescope.recording.health import RECORDER, Part
+from zombiescope.store import health
+from zombiescope.store.health import RECORDER, Part
 
 pytestmark = pytest.mark.kernel
 

@@ -11,9 +11,9 @@ from tests.helpers import systemd_tree
 from tests.helpers.systemd_tree import BootedSystemd
 
 from zombiescope.audit import Audit, Finding, examine
-from zombiescope.systemd import unit_files
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.show import running_units
+from zombiescope.node.systemd import unit_files
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.show import running_units
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 

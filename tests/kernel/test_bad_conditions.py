@@ -20,8 +20,8 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import RecorderProcess, recording
 from tests.helpers.unprivileged import unprivileged
 
-from zombiescope.recording import log
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import log
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

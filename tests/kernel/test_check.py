@@ -24,7 +24,7 @@ from zombiescope.kernel import cgroup
 
 pytestmark = pytest.mark.kernel
 
-CHECK = [sys.executable, "-m", "zombiescope.commands.main", "check"]
+CHECK = [sys.executable, "-m", "zombiescope.cli.main", "check"]
 FARM = "zombiescope-test-check"
 NAMED = "open('/proc/self/comm', 'w').write('{}');"
 AUTOGROUP = Path("/proc/self/autogroup")  # where there is one, the priority of a process counts only inside its session

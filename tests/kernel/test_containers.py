@@ -16,8 +16,8 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
 from zombiescope.kernel import cgroup
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.containers import Container, containers
+from zombiescope.query.containers import Container, containers
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.recorder_process import RecorderProcess
 
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

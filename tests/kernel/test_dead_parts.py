@@ -20,13 +20,13 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import DEADLINE_S, RecorderProcess, recording
 
 from zombiescope import _mark
-from zombiescope.recording import health, locate
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import health, locate
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 
-CLI = (sys.executable, "-m", "zombiescope.commands.main")
+CLI = (sys.executable, "-m", "zombiescope.cli.main")
 
 
 @pytest.fixture

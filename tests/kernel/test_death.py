@@ -17,8 +17,8 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.recorder_process import RecorderProcess, recording
 
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.gaps import Gap
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

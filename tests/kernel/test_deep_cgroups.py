@@ -14,7 +14,7 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
 from zombiescope.kernel.cgroup_census import MAX_DEPTH
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

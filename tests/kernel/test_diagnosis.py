@@ -22,7 +22,7 @@ from zombiescope.lab.requirements import lacks
 from zombiescope.lab.scenario import Scenario, by_id
 from zombiescope.lab.scenario_run import stage
 from zombiescope.lab.scenarios.zombie_tmpfs import COUNT
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = pytest.mark.kernel
 

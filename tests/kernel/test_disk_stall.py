@@ -13,7 +13,7 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 from tests.helpers.stalled_disk import StalledDisk, stalled_disk
 
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

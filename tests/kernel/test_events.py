@@ -14,7 +14,7 @@ from tests.conftest import Needs
 from tests.helpers import systemd_tree
 from tests.helpers.recorder_process import recording
 
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

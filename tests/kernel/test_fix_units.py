@@ -22,16 +22,16 @@ from tests.helpers.remedies import yes
 from tests.helpers.scenes import Scene
 from tests.helpers.systemd_tree import BootedSystemd
 
-from zombiescope.commands import fix
-from zombiescope.commands.main import run
-from zombiescope.plans import history
-from zombiescope.plans.plan import Plan, distinct
-from zombiescope.plans.step import Step
-from zombiescope.remedy import apply, log, plan_incident, undo, unit_steps
-from zombiescope.remedy.actions import drop_in, unit
-from zombiescope.remedy.actions.unit import manager
-from zombiescope.systemd.manager import Manager
-from zombiescope.systemd.watcher import BusUnavailableError
+from zombiescope.cli import fix
+from zombiescope.cli.main import run
+from zombiescope.fix import apply, log, plan_incident, undo, unit_steps
+from zombiescope.fix.actions import drop_in, unit
+from zombiescope.fix.actions.unit import manager
+from zombiescope.model.plans import history
+from zombiescope.model.plans.plan import Plan, distinct
+from zombiescope.model.plans.step import Step
+from zombiescope.node.systemd.manager import Manager
+from zombiescope.node.systemd.watcher import BusUnavailableError
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]
 

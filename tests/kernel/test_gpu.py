@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.nvml_stand_in import StandIn
 from tests.helpers.recorder_process import RecorderProcess, recording
 
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(180)]
 
@@ -25,7 +25,7 @@ def driver(tmp_path: Path) -> StandIn:
 
 
 def rows(opened: Recording, table: str) -> list[dict[str, Any]]:
-    from zombiescope.recording import columns
+    from zombiescope.store import columns
 
     return columns.records(opened.table(table))
 

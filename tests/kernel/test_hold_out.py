@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.helpers.machine import of_the_lab
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.lab import cage, leftovers
 
 pytestmark = [

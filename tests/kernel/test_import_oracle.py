@@ -16,9 +16,9 @@ from tests.helpers import perf_script
 from tests.helpers.perf_script import ScriptFrame, ScriptSample
 
 from zombiescope._native import plain_name
-from zombiescope.importing import clock, perf_data
-from zombiescope.importing.perf_data import PerfDataImport
-from zombiescope.importing.rows import FrameRow, ImportReport
+from zombiescope.imports import clock, perf_data
+from zombiescope.imports.perf_data import PerfDataImport
+from zombiescope.imports.rows import FrameRow, ImportReport
 
 STORM = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do ls / >/dev/null; head -c 400000 /dev/urandom | md5sum >/dev/null; done"
 SOURCE = """

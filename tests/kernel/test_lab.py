@@ -21,7 +21,7 @@ from zombiescope.lab.scenario import by_id
 
 pytestmark = pytest.mark.kernel
 
-LAB = [sys.executable, "-m", "zombiescope.commands.main", "lab"]
+LAB = [sys.executable, "-m", "zombiescope.cli.main", "lab"]
 MOMENTS_S = 20.0
 
 

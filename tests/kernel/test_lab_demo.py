@@ -23,7 +23,7 @@ def test_it_ends_with_fix_and_leaves_nothing(needs: Needs, tmp_path: Path) -> No
     needs.perf_events()
     needs.tracefs()
     needs.memory_cgroup()
-    words = [sys.executable, "-m", "zombiescope.commands.main", "lab", "demo", "--yes", "--no-open"]
+    words = [sys.executable, "-m", "zombiescope.cli.main", "lab", "demo", "--yes", "--no-open"]
     done = subprocess.run(
         words, capture_output=True, text=True, timeout=350, check=False,
         env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},

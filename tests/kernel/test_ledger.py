@@ -12,10 +12,10 @@ from tests.helpers.recorder_process import recording
 from tests.helpers.zombies import zombie_farm
 
 from zombiescope.kernel.cgroup_dying import held
+from zombiescope.query.cgroups import cgroups
+from zombiescope.query.series import last_by_key
 from zombiescope.recorder.dying import MANY
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.cgroups import cgroups
-from zombiescope.views.series import last_by_key
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

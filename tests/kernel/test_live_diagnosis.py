@@ -19,8 +19,8 @@ from tests.helpers.recorder_process import RecorderProcess, recording
 
 from zombiescope.lab.scenario import by_id
 from zombiescope.lab.scenario_run import stage
-from zombiescope.recording import incident_file
-from zombiescope.recording.freeze import list_frozen
+from zombiescope.store import incident_file
+from zombiescope.store.freeze import list_frozen
 
 pytestmark = pytest.mark.kernel
 
@@ -82,7 +82,7 @@ def _pattern(entry: dict[str, Any]) -> str | None:
 
 
 def said(place: Path, *arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "zombiescope.commands.main", *arguments]
+    command = [sys.executable, "-m", "zombiescope.cli.main", *arguments]
     environment = {**os.environ, "ZOMBIESCOPE_RUNTIME_DIR": str(place / "runtime")}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode in (0, 3), done.stderr

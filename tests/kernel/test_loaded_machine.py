@@ -26,7 +26,7 @@ from tests.kernel.test_serve import Up, answer
 
 from zombiescope.lab.scenario import by_id
 from zombiescope.lab.scenario_run import stage
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]
 
@@ -135,7 +135,7 @@ def _closed(place: Path, wanted: str) -> dict[str, Any] | None:
 
 def status(place: Path) -> dict[str, Any]:
     """In a session of its own, as in somebody's terminal; the loops are in that of `up`."""
-    command = [sys.executable, "-m", "zombiescope.commands.main", "status", "--json"]
+    command = [sys.executable, "-m", "zombiescope.cli.main", "status", "--json"]
     environment = {**os.environ, "ZOMBIESCOPE_RUNTIME_DIR": str(place / "run")}
     began_s = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, start_new_session=True)

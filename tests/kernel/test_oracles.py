@@ -16,8 +16,8 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.cores import cores
+from zombiescope.query.cores import cores
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.helpers.recorder_process import RecorderProcess, recording
 
-from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.python import PythonThread, threads
+from zombiescope.query.python import PythonThread, threads
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(180)]
 

@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = pytest.mark.kernel
 

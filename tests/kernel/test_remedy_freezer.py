@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from tests.conftest import Needs
 
+from zombiescope.fix import freezer, trial
+from zombiescope.fix.dead_man import DeadMan
+from zombiescope.fix.freezer import Frozen
+from zombiescope.fix.step import ActionFailedError
 from zombiescope.kernel.cgroup import hierarchies, of_controller
 from zombiescope.kernel.process import read_stat
-from zombiescope.remedy import freezer, trial
-from zombiescope.remedy.dead_man import DeadMan
-from zombiescope.remedy.freezer import Frozen
-from zombiescope.remedy.step import ActionFailedError
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(60)]
 
@@ -29,9 +29,9 @@ COUNTS = (
 )
 OWNER = """
 import sys, time
-from zombiescope.remedy import freezer
-from zombiescope.remedy.dead_man import DeadMan
-from zombiescope.remedy.freezer import Frozen
+from zombiescope.fix import freezer
+from zombiescope.fix.dead_man import DeadMan
+from zombiescope.fix.freezer import Frozen
 with DeadMan(float(sys.argv[2])) as switch:
     freezer.freeze(Frozen.from_json(sys.argv[1]), switch.arm)
     print(switch.pid, flush=True)

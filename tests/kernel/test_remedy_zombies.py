@@ -16,16 +16,16 @@ import pytest
 from tests.conftest import Needs
 from tests.helpers.zombies import ZombieFarm, zombie_farm
 
+from zombiescope.fix import log, reclaim_worker, zombie_steps
+from zombiescope.fix.actions import make
+from zombiescope.fix.apply import apply
+from zombiescope.fix.pins import find_pins
+from zombiescope.fix.reclaim import Parent, Reclaimed, refusal, surviving_parent
+from zombiescope.fix.step import Step
+from zombiescope.fix.survivors import candidates
+from zombiescope.fix.zombie_steps import parent_steps
 from zombiescope.kernel.cgroup import hierarchies, of_controller
-from zombiescope.plans.plan import Plan
-from zombiescope.remedy import log, reclaim_worker, zombie_steps
-from zombiescope.remedy.actions import make
-from zombiescope.remedy.apply import apply
-from zombiescope.remedy.pins import find_pins
-from zombiescope.remedy.reclaim import Parent, Reclaimed, refusal, surviving_parent
-from zombiescope.remedy.step import Step
-from zombiescope.remedy.survivors import candidates
-from zombiescope.remedy.zombie_steps import parent_steps
+from zombiescope.model.plans.plan import Plan
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(120)]
 

@@ -17,9 +17,9 @@ from tests.conftest import Needs
 from tests.helpers.recorder_process import recording
 
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.events import events
+from zombiescope.query.events import events
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(120)]
 

@@ -22,7 +22,7 @@ from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.rings import PerfRings
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Tracepoint
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.kernel
 

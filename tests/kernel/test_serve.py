@@ -63,7 +63,7 @@ class Up:
         self.log = home / "up.log"
         self._file = self.log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "zombiescope.commands.main", "up", str(home / "rec"), *arguments],
+            [sys.executable, "-m", "zombiescope.cli.main", "up", str(home / "rec"), *arguments],
             stdout=subprocess.DEVNULL, stderr=self._file, cwd=home,
             env=kept | {"PYTHONPATH": str(SOURCE), "HOME": str(home), "ZOMBIESCOPE_RUNTIME_DIR": str(home / "run"),
                         **environment},

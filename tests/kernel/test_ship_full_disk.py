@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.helpers.recordings import SECOND, START_US, contents, write_recording
 
-from zombiescope.recording.freeze import freeze
-from zombiescope.recording.reader import open_recording
-from zombiescope.shipping.policy import ShippingPolicy
-from zombiescope.shipping.shipper import Round, Shipper
-from zombiescope.shipping.target import DirectoryTarget
+from zombiescope.store.freeze import freeze
+from zombiescope.store.reader import open_recording
+from zombiescope.store.shipping.policy import ShippingPolicy
+from zombiescope.store.shipping.shipper import Round, Shipper
+from zombiescope.store.shipping.target import DirectoryTarget
 
 pytestmark = [pytest.mark.kernel, pytest.mark.skipif(os.geteuid() != 0, reason="mounting a tmpfs takes root")]
 

@@ -16,9 +16,9 @@ from tests.helpers import systemd_tree
 from tests.helpers.systemd_tree import BootedSystemd
 
 from zombiescope.kernel.kmsg import KmsgRecord
-from zombiescope.systemd.journal import COMMAND, JournalFollower
-from zombiescope.systemd.units import UnitEvent
-from zombiescope.systemd.watcher import SystemdWatcher
+from zombiescope.node.systemd.journal import COMMAND, JournalFollower
+from zombiescope.node.systemd.units import UnitEvent
+from zombiescope.node.systemd.watcher import SystemdWatcher
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 
@@ -227,7 +227,7 @@ def test_no_bus_at_all(tmp_path: Path, events: list[UnitEvent]) -> None:
 
 def test_without_a_bus_neither_asyncio_nor_dbus_fast_is_loaded(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from zombiescope.systemd.watcher import SystemdWatcher\n"
+        "import sys, time; from zombiescope.node.systemd.watcher import SystemdWatcher\n"
         f"w = SystemdWatcher('unix:path={tmp_path}/no-such-socket', print); w.start()\n"
         "while w.state.status == 'starting': time.sleep(0.01)\n"
         "w.stop(); print(w.state.status, 'asyncio' in sys.modules, 'dbus_fast' in sys.modules)"
@@ -262,7 +262,7 @@ def test_journalctl_does_not_outlive_a_recorder_that_is_killed(machine: BootedSy
     # GIVEN a recorder that follows the journal
     command = ["nsenter", f"--target={machine.leader}", "--all", *COMMAND]
     code = (
-        "import time; from zombiescope.systemd.journal import JournalFollower\n"
+        "import time; from zombiescope.node.systemd.journal import JournalFollower\n"
         f"f = JournalFollower({command!r}); time.sleep(0.3); print(f.fileno(), flush=True); time.sleep(60)"
     )
     recorder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

@@ -15,7 +15,7 @@ from tests.helpers.nvml_stand_in import StandIn
 from tests.helpers.recorder_process import recording
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(240)]
 

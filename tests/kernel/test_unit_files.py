@@ -15,11 +15,11 @@ from tests.conftest import Needs
 from tests.helpers import systemd_tree, unit_packages
 from tests.helpers.systemd_tree import BootedSystemd
 
-from zombiescope.systemd import unit_files
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.unit_files import UnitFiles, exit_status, names
-from zombiescope.systemd.unit_files.starts import starts
-from zombiescope.systemd.unit_files.timespan import parse_us
+from zombiescope.node.systemd import unit_files
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.unit_files import UnitFiles, exit_status, names
+from zombiescope.node.systemd.unit_files.starts import starts
+from zombiescope.node.systemd.unit_files.timespan import parse_us
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(900)]  # the first one may have to fetch a Debian
 

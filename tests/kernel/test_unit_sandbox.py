@@ -21,13 +21,13 @@ from tests.conftest import Needs
 from tests.helpers import systemd_tree
 from tests.helpers.systemd_tree import BootedSystemd
 
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 UNIT = (ROOT / "packaging/zombiescope.service").read_text()
-PROGRAM = shlex.join([sys.executable, "-P", "-m", "zombiescope.commands.main"])
+PROGRAM = shlex.join([sys.executable, "-P", "-m", "zombiescope.cli.main"])
 KEPT = (
     "Type",
     "NotifyAccess",

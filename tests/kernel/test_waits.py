@@ -23,12 +23,12 @@ from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.lab import leftovers
 from zombiescope.lab.requirements import lacks
 from zombiescope.lab.scenario import by_id
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.waiting import WaitingTask, waiting
+from zombiescope.query.waiting import WaitingTask, waiting
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.kernel, pytest.mark.timeout(300)]
 
-LAB = [sys.executable, "-m", "zombiescope.commands.main", "lab"]
+LAB = [sys.executable, "-m", "zombiescope.cli.main", "lab"]
 HANGS_S = 28
 SCENARIOS = ("storage-hang", "writeback-stall", "swap-thrash")
 

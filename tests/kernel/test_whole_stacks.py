@@ -17,11 +17,11 @@ from tests.helpers.recorder_process import recording
 
 from zombiescope._native import StackCopies
 from zombiescope.kernel.perf_event import open_stack_copies
-from zombiescope.profile.selection import Filters, Selection
-from zombiescope.recording import columns, schema
-from zombiescope.recording.compact import compact
-from zombiescope.recording.reader import open_recording
-from zombiescope.recording.stacks import is_named
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.store import columns, schema
+from zombiescope.store.compact import compact
+from zombiescope.store.reader import open_recording
+from zombiescope.store.stacks import is_named
 from zombiescope.symbols.frame_tables import FrameTables
 from zombiescope.symbols.resolver import live_symbols
 from zombiescope.symbols.unwinding import CopiedStacks

@@ -61,4 +61,4 @@ def test_installed_used_removed_and_purged(node: LabNode) -> None:
 def _has_manual() -> bool:
     from importlib.util import find_spec
 
-    return find_spec("zombiescope.commands.manual") is not None
+    return find_spec("zombiescope.cli.manual") is not None

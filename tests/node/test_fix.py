@@ -30,9 +30,9 @@ STARTED = ("crashes.service", "worker@1.service", "timed.timer", "called.socket"
 ENDS = """
 import json, sys
 from pathlib import Path
-from zombiescope.remedy import apply, log, undo, unit_steps
-from zombiescope.plans.plan import Plan, distinct
-from zombiescope.remedy.actions.unit import manager
+from zombiescope.fix import apply, log, undo, unit_steps
+from zombiescope.model.plans.plan import Plan, distinct
+from zombiescope.fix.actions.unit import manager
 unit, found = sys.argv[1], []
 def look(plan):
     names = [step.action.unit for step in plan.changes]

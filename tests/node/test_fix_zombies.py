@@ -142,7 +142,7 @@ def _walk(node: LabNode) -> tuple[str, str]:
 def _diagnosed_here(node: LabNode, place: Path, window: tuple[str, str]) -> str:
     """The incident's id, which is the same there."""
     recording = node.get(RECORDING, place)
-    words = [sys.executable, "-m", "zombiescope.commands.main", "diagnose", str(recording), "--json"]
+    words = [sys.executable, "-m", "zombiescope.cli.main", "diagnose", str(recording), "--json"]
     done = subprocess.run(
         [*words, "--from", window[0], "--to", window[1]], capture_output=True, text=True, timeout=200, check=False
     )

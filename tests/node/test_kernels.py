@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
 from zombiescope.lab.node import LabNode, Plan
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.slow]
 

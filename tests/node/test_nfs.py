@@ -11,8 +11,8 @@ from tests.helpers.booted_node import RECORDING, booted, start_recorder, until
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.lab.node import Plan
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.waiting import waiting
+from zombiescope.query.waiting import waiting
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.long, pytest.mark.timeout(900)]
 

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.booted_node import RECORDING, booted, start_recorder
 
 from zombiescope.lab.node import LabNode, Plan
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long]
 

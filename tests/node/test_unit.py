@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.booted_node import LEAKY, RECORDING, booted, on_host, until
 
 from zombiescope.lab.node import LabNode, Plan
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long]
 

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers.booted_node import RECORDING, booted, on_host, start_leaks, start_recorder, steady, stop_leaks, until
 
 from zombiescope.lab.node import LabNode, Plan
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store.reader import Recording, open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.slow]
 
@@ -22,9 +22,9 @@ MPSTAT_S = 20
 CHARGE_IN_PAGES = "import mmap; m = mmap.mmap(-1, 200 << 20)\nfor at in range(0, 200 << 20, 4096): m[at] = 1"
 READ_UNITS = """
 import json
-from zombiescope.systemd import unit_files
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd import unit_files
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.unit_files.timespan import human
 files, found = unit_files.read(Root("/")), {}
 for name in files.names:
     service = files.service(name)

@@ -9,8 +9,8 @@ import pytest
 from tests.helpers.booted_node import booted
 
 from zombiescope.lab.node import Plan
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.cores import cores
+from zombiescope.query.cores import cores
+from zombiescope.store.reader import open_recording
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(900)]
 

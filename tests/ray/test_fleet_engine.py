@@ -26,7 +26,7 @@ from zombiescope.fleet.engines.local import LocalEngine
 from zombiescope.fleet.gather import gather
 from zombiescope.fleet.report import make
 from zombiescope.fleet.results import Batch
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytest.importorskip("ray", reason="make test-ray installs it")
 SMALL = Fleet(nodes=40, hours=2, seed=3, plant=Plant(rate=1.0, stray=0.0), compare=0.1)

@@ -15,16 +15,16 @@ import pytest
 from tests.helpers import ray_cluster
 from tests.helpers.ray_cluster import SECOND_IP, RayCluster, wait_for
 from tests.helpers.recorder_process import RecorderProcess
-from zombiescope._feed import Feed
 from zombiescope.agent import parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.ray.part import RaySection, RayService
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
+from zombiescope.base.feed import Feed
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.events import events
+from zombiescope.query.events import events
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 pytestmark = [
     pytest.mark.ray,

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 OF_OTHER_PROGRAMS = {"lab/docker.py", "lab/guest_agent.py"}
 """They start a Docker, and whatever somebody wants to run in a machine of the laboratory."""
 
 
-@pytest.mark.parametrize("name", ["zombiescope.recorder", "zombiescope.web", "zombiescope.recording.compact"])
+@pytest.mark.parametrize("name", ["zombiescope.recorder", "zombiescope.web", "zombiescope.store.compact"])
 def test_what_lies_in_the_current_directory_is_not_run(name: str, tmp_path: Path) -> None:
     # GIVEN a directory in which somebody left packages with our names and those of the standard library
     for package in ("zombiescope", "json", "typer"):
@@ -52,7 +52,7 @@ def test_a_program_in_the_current_directory_is_not_run(path: str, tmp_path: Path
         (place / "docker").write_text("#!/bin/sh\n: >planted\n")
         (place / "docker").chmod(0o755)
     code = (
-        "import subprocess; from zombiescope import _python; from zombiescope.commands import main\n"
+        "import subprocess; from zombiescope import _python; from zombiescope.cli import main\n"
         "def run(_):\n"
         "    for environment in (None, _python.environment()):\n"
         "        try: subprocess.run(['docker', 'ps'], env=environment)\n"
@@ -68,7 +68,7 @@ def test_a_program_in_the_current_directory_is_not_run(path: str, tmp_path: Path
 
 def test_nobody_starts_our_interpreter_in_another_way() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "_python.py":
+        if path.name == "base/python.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             is_list = isinstance(node, ast.List | ast.Tuple) and node.elts
@@ -96,7 +96,7 @@ def test_every_interpreter_of_ours_is_given_an_environment() -> None:
 
 def test_nobody_hands_on_our_environment_as_it_is() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "_python.py" or path.relative_to(SOURCE).as_posix() in OF_OTHER_PROGRAMS:
+        if path.name == "base/python.py" or path.relative_to(SOURCE).as_posix() in OF_OTHER_PROGRAMS:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             whole = isinstance(node, ast.Dict) and None in node.keys and "os.environ" in ast.unparse(node)

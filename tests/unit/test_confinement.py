@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from zombiescope import _confinement
+from zombiescope.base import confinement
 
 SAID = """
 import json, os, socket, subprocess, sys
-from zombiescope._confinement import CAP_SYSLOG, confine
+from zombiescope.base.confinement import CAP_SYSLOG, confine
 if sys.argv[1] == "whole":
     confine()
 elif sys.argv[1] == "page":
@@ -54,7 +54,7 @@ def test_the_helper_and_the_doctor_keep_nothing(tmp_path: Path) -> None:
 
 def test_the_page_keeps_the_kernel_log_and_may_start_a_browser(tmp_path: Path) -> None:
     before, found = said("nothing", tmp_path), said("page", tmp_path)
-    allowed = int(before["status"]["CapPrm"], 16) & 1 << _confinement.CAP_SYSLOG
+    allowed = int(before["status"]["CapPrm"], 16) & 1 << confinement.CAP_SYSLOG
     assert int(found["status"]["CapEff"], 16) == allowed
     assert (found["program"], found["socket"]) == ("done", "done")
 
@@ -65,14 +65,14 @@ def test_unconfined_everything_works(tmp_path: Path) -> None:
 
 
 CHILDREN = (
-    "recording/compact.py", "diagnosis/standby.py", "web/__main__.py", "recorder/python_reader.py",
+    "store/compact.py", "diagnosis/standby.py", "web/__main__.py", "recorder/python_reader.py",
     "recorder/stack_reader.py",
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("module", CHILDREN)
 def test_every_child_of_the_recorder_confines_itself_first(module: str) -> None:
-    source = (Path(_confinement.__file__).parent / module).read_text()
+    source = (Path(confinement.__file__).parent / module).read_text()
     main = source.partition("def main(")[2]
     begins = [main.index(word) for word in ("compact(", "look(", "serve(", "run(") if word in main]
     assert main.index("confine(") < min(begins)

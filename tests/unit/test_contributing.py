@@ -64,7 +64,7 @@ def test_the_pattern_gets_its_page(copy: Path) -> None:
 
 
 def test_the_scenario_is_listed_with_its_truth(copy: Path) -> None:
-    told = run(copy, "-m", "zombiescope.commands.main", "lab", "list", "--json")
+    told = run(copy, "-m", "zombiescope.cli.main", "lab", "list", "--json")
     assert '"proc-scanner"' in told
 
 

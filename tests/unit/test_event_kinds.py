@@ -12,21 +12,21 @@ from pathlib import Path
 import pytest
 
 from zombiescope.kernel.log_formats import FORMATS
-from zombiescope.recording.event import KINDS
-from zombiescope.views import event_kinds
+from zombiescope.query import event_kinds
+from zombiescope.store.event import KINDS
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 MADE_BY = {
-    "Event": ("zombiescope.recording.event", 1),
+    "Event": ("zombiescope.store.event", 1),
     "LogEvent": ("zombiescope.kernel.log_formats", 0),
-    "UnitEvent": ("zombiescope.systemd.units", 1),
-    "PodEvent": ("zombiescope.cluster.changes", 1),
-    "Report": ("zombiescope.ray.report", 1),
+    "UnitEvent": ("zombiescope.node.systemd.units", 1),
+    "PodEvent": ("zombiescope.node.cluster.changes", 1),
+    "Report": ("zombiescope.node.ray.report", 1),
 }
 """Class -> the module that has it, and the place of `kind` among its fields."""
 FED = {"kind", "source", "severity"}
-"""The keys of an event that is handed to the recorder as a document (_feed.py)."""
-PASSED_ON = {"recorder/feed.py": "_event", "views/events.py": "_event"}
+"""The keys of an event that is handed to the recorder as a document (base/feed.py)."""
+PASSED_ON = {"recorder/feed.py": "_event", "query/events.py": "_event"}
 """What is given a kind by somebody else: the socket of the feed, and the table that is read back."""
 
 
@@ -54,7 +54,7 @@ def made(path: str) -> Iterator[tuple[ast.expr, list[ast.FunctionDef]]]:
         elif isinstance(node, ast.Dict):
             keys = {key.value: value for key, value in zip(node.keys, node.values, strict=True)
                     if isinstance(key, ast.Constant)}  # fmt: skip
-            if keys.keys() >= FED and path.startswith(("agent/", "cluster/", "ray/", "commands/")):
+            if keys.keys() >= FED and path.startswith(("agent/", "node/", "cli/")):
                 yield keys["kind"], around
 
 
@@ -193,7 +193,7 @@ def found() -> dict[str, set[str]]:
 def test_every_kind_that_is_made_is_known() -> None:
     made_of_lines = {line.kind for line in FORMATS}
     strange = {kind: sorted(files) for kind, files in found().items() if kind not in KINDS | made_of_lines}
-    assert not strange, f"add to KINDS in recording/event.py: {strange}"
+    assert not strange, f"add to KINDS in store/event.py: {strange}"
 
 
 def test_every_known_kind_is_made_somewhere() -> None:
@@ -213,6 +213,6 @@ def test_the_scan_reads_the_places_of_the_fields() -> None:
 
 
 def test_events_and_the_tab_key_take_every_kind() -> None:
-    from zombiescope.commands import completion
+    from zombiescope.cli import completion
 
     assert event_kinds.known() == set(completion.kinds(""))

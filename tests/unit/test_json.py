@@ -10,21 +10,21 @@ from pathlib import Path
 import pytest
 
 import zombiescope
-from zombiescope import _json
-from zombiescope.importing import collapsed, kernel_log, mpstat
-from zombiescope.importing.rows import ImportReport
-from zombiescope.systemd import journal
-from zombiescope.views import events
+from zombiescope.base import json as _json
+from zombiescope.imports import collapsed, kernel_log, mpstat
+from zombiescope.imports.rows import ImportReport
+from zombiescope.node.systemd import journal
+from zombiescope.query import events
 
 SOURCES = Path(zombiescope.__file__).parent
 OUR_OWN = {
-    "_json.py",
+    "base/json.py",
     "agent/__main__.py",
     "agent/services.py",
     "web/__main__.py",
     "recorder/config.py",
     "recorder/__main__.py",
-    "importing/mpstat.py",
+    "imports/mpstat.py",
     "documents/columns.py",
 }
 """What they read was written by ourselves and handed over by a command; mpstat's is too long to be walked."""

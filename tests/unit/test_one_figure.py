@@ -15,13 +15,13 @@ from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.page_server import page_server
 from tests.helpers.scenes import Scene
 
-from zombiescope.commands.main import run
-from zombiescope.commands.top.feed import LiveFeed, PastFeed
-from zombiescope.recording import incident_file
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.cgroups import cgroups
-from zombiescope.views.core_shares import ORDER, fitted
-from zombiescope.views.trend import growth, per_hour
+from zombiescope.cli.main import run
+from zombiescope.cli.top.feed import LiveFeed, PastFeed
+from zombiescope.query.cgroups import cgroups
+from zombiescope.query.core_shares import ORDER, fitted
+from zombiescope.query.trend import growth, per_hour
+from zombiescope.store import incident_file
+from zombiescope.store.reader import open_recording
 
 MODES = tuple(mode for group in ORDER for mode in group)
 SHARES = st.fixed_dictionaries({mode: st.floats(0, 3) for mode in MODES})
@@ -145,7 +145,7 @@ def test_what_an_incident_calls_the_cause_is_not_merely_watched(tmp_path: Path) 
 
 
 def _frames(node_dir: Path) -> list[Any]:
-    from zombiescope.recording.log import SegmentReader
+    from zombiescope.store.log import SegmentReader
 
     (segment,) = (node_dir / "log").glob("*.seg")
     with segment.open("rb") as file:

@@ -10,20 +10,20 @@ import pytest
 from tests.helpers.page_server import page_server
 from tests.helpers.scenes import SYSCALL, Scene
 
-from zombiescope._severity import rank
 from zombiescope.audit.surroundings import Surroundings
-from zombiescope.commands.check.document import document as check_document
-from zombiescope.commands.main import run
-from zombiescope.commands.top.feed import LiveFeed, PastFeed
+from zombiescope.base.severity import rank
+from zombiescope.cli.check.document import document as check_document
+from zombiescope.cli.main import run
+from zombiescope.cli.top.feed import LiveFeed, PastFeed
 from zombiescope.diagnosis.check.check import Audited
 from zombiescope.diagnosis.check.examine import examine
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.patterns import zombie_memcg
-from zombiescope.recording.log import LogFrame, SegmentReader
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.cgroups import cgroups
-from zombiescope.views.memcg_cost import LeafCost, Load, judge
-from zombiescope.views.memcg_walks import is_walk
+from zombiescope.query.cgroups import cgroups
+from zombiescope.query.memcg_cost import LeafCost, Load, judge
+from zombiescope.query.memcg_walks import is_walk
+from zombiescope.store.log import LogFrame, SegmentReader
+from zombiescope.store.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 RECLAIM = f"{CALL} vfs_write try_charge_memcg try_to_free_mem_cgroup_pages shrink_node mem_cgroup_iter"

@@ -21,7 +21,7 @@ from tests.helpers.recordings import START_US, write_recording
 from tests.helpers.scenes import Scene
 
 from zombiescope import audit
-from zombiescope.commands.main import run
+from zombiescope.cli.main import run
 from zombiescope.diagnosis.diagnose import Diagnosis
 
 FROM_S = 220

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from zombiescope._secrets import MASK, is_secret_name, mask_text, mask_words
 from zombiescope.audit.finding import EvidenceLine
-from zombiescope.containers import bundle
+from zombiescope.base.secrets import MASK, is_secret_name, mask_text, mask_words
 from zombiescope.kernel.process import parse_cmdline
-from zombiescope.recording.event import Event
+from zombiescope.node.containers import bundle
+from zombiescope.store.event import Event
 
 SECRET = "hunter2"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.c2lnbmF0dXJl"

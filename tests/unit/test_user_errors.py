@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope._errors import UserError
 from zombiescope.audit.catalogue import CatalogueError
-from zombiescope.recording.lock import AlreadyRecordingError
-from zombiescope.recording.store import NotARecordingError, open_store
+from zombiescope.base.errors import UserError
+from zombiescope.store.lock import AlreadyRecordingError
+from zombiescope.store.store import NotARecordingError, open_store
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 ROOMS = (

@@ -1,6 +1,6 @@
 """How each service of the agent is: what the log says once, when it changes, and the part that is derived of it.
 
-A service is one condition here, and one part (recording/health.py) everywhere else: in the heartbeat file, /readyz,
+A service is one condition here, and one part (store/health.py) everywhere else: in the heartbeat file, /readyz,
 /metrics, Events and the webhook. `PART_STATES` says which state becomes which; "hung" is no state that a service can
 give itself: it is derived when the beat that the service promised does not come.
 """
@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from zombiescope.recording import health
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.health import Part
 
 State = Literal["starting", "ok", "degraded", "failed", "off"]
 PART_STATES: dict[State, health.State] = {

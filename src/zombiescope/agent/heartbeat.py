@@ -1,4 +1,4 @@
-"""The heartbeat file of the services' process: how each of them is, every two seconds (recording/health.py).
+"""The heartbeat file of the services' process: how each of them is, every two seconds (store/health.py).
 
 A process that did not run itself, because it was stopped or the node is starved, blames none of its services for it:
 what is late is excused by as much as the process was late.
@@ -14,8 +14,8 @@ from pathlib import Path
 from zombiescope.agent import node_parts
 from zombiescope.agent.health import MARGIN_S, Health
 from zombiescope.agent.metrics.cost_account import resident_bytes
-from zombiescope.recording import health, locate
-from zombiescope.recording.health import Part
+from zombiescope.store import health, locate
+from zombiescope.store.health import Part
 
 SAY_AFTER = 5
 """Turns: the recorder makes the runtime directory when it starts."""

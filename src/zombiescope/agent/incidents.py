@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from zombiescope import _safe_files
-from zombiescope.recording import incident_file
+from zombiescope.base import safe_files
+from zombiescope.store import incident_file
 
 MOST_BYTES = 64 << 20
 
@@ -58,7 +58,7 @@ class IncidentWatch:
 
     def _read(self) -> list[dict[str, Any]] | None:
         try:
-            with os.fdopen(_safe_files.open_to_read(self._path), "rb") as file:
+            with os.fdopen(safe_files.open_to_read(self._path), "rb") as file:
                 there = os.fstat(file.fileno())
                 written = (there.st_ino, there.st_mtime_ns, there.st_size)
                 if written == self._written:

@@ -18,23 +18,23 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from zombiescope._feed import Feed
 from zombiescope.agent import node_parts
 from zombiescope.agent.config.setting import setting
 from zombiescope.agent.part_watch import PartChange, PartWatch
 from zombiescope.agent.service import Context, Service
-from zombiescope.cluster import access
-from zombiescope.cluster.access import Access
-from zombiescope.cluster.backoff import Backoff, Outage
-from zombiescope.cluster.changes import PodEvent
-from zombiescope.cluster.incident_news import News, bounded, news
-from zombiescope.cluster.node_conditions import NodeConditions
-from zombiescope.cluster.node_events import NodeEvents
-from zombiescope.cluster.pod import Pod
-from zombiescope.cluster.pod_watch import PodWatch
-from zombiescope.cluster.ray_watch import RayWatch
-from zombiescope.recording import incident_file, locate
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER
+from zombiescope.base.feed import Feed
+from zombiescope.node.cluster import access
+from zombiescope.node.cluster.access import Access
+from zombiescope.node.cluster.backoff import Backoff, Outage
+from zombiescope.node.cluster.changes import PodEvent
+from zombiescope.node.cluster.incident_news import News, bounded, news
+from zombiescope.node.cluster.node_conditions import NodeConditions
+from zombiescope.node.cluster.node_events import NodeEvents
+from zombiescope.node.cluster.pod import Pod
+from zombiescope.node.cluster.pod_watch import PodWatch
+from zombiescope.node.cluster.ray_watch import RayWatch
+from zombiescope.store import incident_file, locate
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER
 
 if TYPE_CHECKING:
     from lightkube import AsyncClient

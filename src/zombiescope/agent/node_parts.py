@@ -1,6 +1,6 @@
 """Every part that works for this node, whichever process it is in, and which of them decide whether the node is ready.
 
-The recorder publishes its parts in a heartbeat file on a tmpfs, and so do the agent's services (recording/health.py).
+The recorder publishes its parts in a heartbeat file on a tmpfs, and so do the agent's services (store/health.py).
 Of its own services this process knows more than the file, and of the recorder's end the supervisor does.
 
 Reading costs a few small files in memory: a scrape may do it, and a disk that hangs does not hold it up.
@@ -14,11 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from zombiescope._secrets import mask_text
-from zombiescope._text import printable
 from zombiescope.agent.health import Health
-from zombiescope.recording import health
-from zombiescope.recording.health import DISK_WRITER, LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.base.secrets import mask_text
+from zombiescope.base.text import printable
+from zombiescope.store import health
+from zombiescope.store.health import DISK_WRITER, LIVE_DIAGNOSIS, RECORDER, Part
 
 SERVICES, SUPERVISOR = "agent services", "agent supervisor"
 VITAL = (RECORDER, DISK_WRITER, LIVE_DIAGNOSIS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from zombiescope._packages import MissingPackageError
+from zombiescope.base.packages import MissingPackageError
 
 
 def package(name: str, extra: str) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zombiescope.agent.node_parts import BAD
-from zombiescope.recording.health import RECORDER, Part
+from zombiescope.store.health import RECORDER, Part
 
 QUIET_S = 60.0
 

@@ -11,7 +11,7 @@ from typing import Literal
 from urllib import error, request
 from urllib.parse import urlsplit
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 
 ANSWER_BYTES = 4096
 SAID_CHARACTERS = 120

@@ -11,7 +11,7 @@ from typing import Any
 
 from zombiescope.agent.config.setting import Duration, Rule, Size, setting
 from zombiescope.recorder.config import RecorderConfig
-from zombiescope.recording import locate
+from zombiescope.store import locate
 
 _USUAL = RecorderConfig("")
 _INTERVAL, _SEGMENT = Duration(_USUAL.interval_s), Duration(_USUAL.segment_s)

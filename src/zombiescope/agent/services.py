@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json
-from zombiescope._confinement import confine
-from zombiescope._text import printable
 from zombiescope.agent import node_parts, parts
 from zombiescope.agent.config.load import ConfigurationError, Loaded, load, needs_restart
 from zombiescope.agent.health import MARGIN_S, Health
@@ -29,7 +26,10 @@ from zombiescope.agent.own_families import RECORDER_STARTS, SERVICES_STARTS
 from zombiescope.agent.service import Context, Progress
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.threads import ServiceThreads
-from zombiescope.recording import health
+from zombiescope.base import json as _json
+from zombiescope.base.confinement import confine
+from zombiescope.base.text import printable
+from zombiescope.store import health
 
 STOP_S = 6.0
 SUPERVISOR_S = health.SILENT_S - MARGIN_S

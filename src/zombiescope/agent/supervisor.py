@@ -23,11 +23,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _interrupt, _python
-from zombiescope._text import printable
 from zombiescope.agent.child import Child, exit_text, started
 from zombiescope.agent.notify import Notifier
-from zombiescope.recording import locate
+from zombiescope.base import interrupt
+from zombiescope.base import python as _python
+from zombiescope.base.text import printable
+from zombiescope.store import locate
 
 SILENT_S = 60.0
 REPORT_S = 8.0
@@ -87,7 +88,7 @@ class Supervisor:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, self._note)
-        _interrupt.release()
+        interrupt.release()
         code = 0
         while not self._signals & {signal.SIGINT, signal.SIGTERM}:
             if signal.SIGHUP in self._signals:

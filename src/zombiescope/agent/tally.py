@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 
 OTHER = "other"
 LABEL_CHARACTERS = 128

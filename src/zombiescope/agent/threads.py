@@ -10,8 +10,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from zombiescope._errors import UserError
 from zombiescope.agent.service import Context, Service
+from zombiescope.base.errors import UserError
 
 FIRST_WAIT_S, MOST_WAIT_S = 1.0, 60.0
 RAN_WELL_S = 120.0

@@ -18,9 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json, _python
-from zombiescope._errors import UserError
 from zombiescope.agent.child import exit_text
+from zombiescope.base import json as _json
+from zombiescope.base import python as _python
+from zombiescope.base.errors import UserError
 
 TERM_S = 3.0
 LIMIT_S = 10.0

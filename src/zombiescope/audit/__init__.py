@@ -13,15 +13,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zombiescope._missing import Missing
     from zombiescope.audit.catalogue import CatalogueError
     from zombiescope.audit.examination import examine, look
     from zombiescope.audit.finding import Audit, EvidenceLine, Finding
+    from zombiescope.base.missing import Missing
 
 __all__ = ["Audit", "CatalogueError", "EvidenceLine", "Finding", "Missing", "examine", "look"]
 
 _PLACES = {
-    "Missing": "zombiescope._missing",
+    "Missing": "zombiescope.base.missing",
     "CatalogueError": "zombiescope.audit.catalogue",
     "examine": "zombiescope.audit.examination",
     "look": "zombiescope.audit.examination",

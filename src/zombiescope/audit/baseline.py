@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from zombiescope._errors import UserError
 from zombiescope.audit.finding import Finding
+from zombiescope.base.errors import UserError
 
 
 class BaselineError(UserError):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from zombiescope._missing import Missing
 from zombiescope.audit import catalogue as catalogues
 from zombiescope.audit import kernel_facts, platform, rules
 from zombiescope.audit.finding import Audit, MissingUntilBoot, worst_first
 from zombiescope.audit.node import Node
 from zombiescope.audit.surroundings import Surroundings, Watch
-from zombiescope.systemd import unit_files
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.show import RunningUnit, running_units
-from zombiescope.systemd.unit_files import generators, instances
-from zombiescope.systemd.unit_files.starts import starts
-from zombiescope.systemd.watcher import BusUnavailableError
+from zombiescope.base.missing import Missing
+from zombiescope.node.systemd import unit_files
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.show import RunningUnit, running_units
+from zombiescope.node.systemd.unit_files import generators, instances
+from zombiescope.node.systemd.unit_files.starts import starts
+from zombiescope.node.systemd.watcher import BusUnavailableError
 
 _UNREAD_SHOWN = 20
 

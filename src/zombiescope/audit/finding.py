@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope._missing import Missing
-from zombiescope._secrets import mask_text
-from zombiescope._severity import rank
-from zombiescope.systemd.show import RunningUnit
+from zombiescope.base.missing import Missing
+from zombiescope.base.secrets import mask_text
+from zombiescope.base.severity import rank
+from zombiescope.node.systemd.show import RunningUnit
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from zombiescope.audit.catalogue import HierarchyDefault, Kernel
 from zombiescope.audit.finding import EvidenceLine
 from zombiescope.kernel import cgroup
 from zombiescope.kernel.host import parse_os_release
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.unit_files.load_path import conf_files
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.unit_files.load_path import conf_files
 
 _GRUB = ("/etc/default/grub", "/etc/default/grub.d")
 _GRUB_KEYS = re.compile(r"\s*(?:export\s+)?(GRUB_CMDLINE_LINUX(?:_DEFAULT)?)\s*=\s*(.*)")

@@ -12,11 +12,11 @@ from zombiescope.audit.finding import EvidenceLine
 from zombiescope.audit.kernel_facts import KernelFacts
 from zombiescope.audit.platform import Platform
 from zombiescope.audit.surroundings import Surroundings
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.show import RunningUnit
-from zombiescope.systemd.unit_files import Service, UnitFiles, exit_status
-from zombiescope.systemd.unit_files.starts import FIRST_BOOT, Start
-from zombiescope.systemd.unit_files.syntax import Assignment
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.show import RunningUnit
+from zombiescope.node.systemd.unit_files import Service, UnitFiles, exit_status
+from zombiescope.node.systemd.unit_files.starts import FIRST_BOOT, Start
+from zombiescope.node.systemd.unit_files.syntax import Assignment
 
 _SPANS = {"RestartUSec": "restart_us", "StartLimitIntervalUSec": "interval_us", "RestartMaxDelayUSec": "restart_max_us"}
 _NUMBERS = {"StartLimitBurst": "burst", "RestartSteps": "restart_steps"}

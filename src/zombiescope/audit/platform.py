@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from zombiescope.audit.catalogue import Hint
 from zombiescope.audit.finding import EvidenceLine
 from zombiescope.audit.kernel_facts import KernelFacts
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.unit_files.starts import Start
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.unit_files.starts import Start
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-from zombiescope._text import printable
 from zombiescope.audit import rules
 from zombiescope.audit.baseline import Allowed
 from zombiescope.audit.finding import Audit, EvidenceLine, Finding
+from zombiescope.base.text import printable
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LINK = re.compile(r"[\\\[\]]")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.symptom import Subject, Symptom
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.carriers import carries_out, carries_out_for_its_parent, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
@@ -19,7 +19,7 @@ from zombiescope.diagnosis.requesters import requests
 from zombiescope.diagnosis.runtime_paths import with_names
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.kernel.cgroup_path import owner
-from zombiescope.views.containers import Container
+from zombiescope.query.containers import Container
 
 STARTING_US = 2 * SECOND_US
 """A container's files are written a moment before or after its first process runs."""

@@ -16,10 +16,10 @@ import numpy as np
 
 from zombiescope.diagnosis.core_grid import CoreGrid, Grid
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.loss import SAMPLES, lost_records
+from zombiescope.store import columns
+from zombiescope.store.columns import Mask
+from zombiescope.store.gaps import Gap
+from zombiescope.store.loss import SAMPLES, lost_records
 
 BLINDING = frozenset({"recorder", SAMPLES, f"{SAMPLES} (counts)", "per-core time", "per-core time (reader)"})
 """Sources without which nobody knows whether a core took interrupts."""

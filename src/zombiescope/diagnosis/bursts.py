@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.moments import OFTEN, Moment
 from zombiescope.kernel.infiniband_counters import is_rare
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Ints
+from zombiescope.store import columns
+from zombiescope.store.columns import Ints
 
 PAST_US = 600 * SECOND_US
 READ_EVERY_US = 10 * SECOND_US

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.blame import answerable
 from zombiescope.diagnosis.core_grid import Grid
 from zombiescope.diagnosis.facts import LEAST_PAST_US, Count, Facts
@@ -21,9 +21,9 @@ from zombiescope.diagnosis.sample_grid import SampleGrid, Starter
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
-from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.stacks import hottest_path, is_named
-from zombiescope.views.cgroups import CgroupsView
+from zombiescope.query.cgroups import CgroupsView
+from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.stacks import hottest_path, is_named
 
 SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
 STARVED = ("nic_tx_timeout", "nic_reset", "soft_lockup", "hard_lockup", "rcu_stall")

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from zombiescope._time import SECOND_US
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.saturation import BUSY_MODES, KERNEL_MODES
+from zombiescope.base.time import SECOND_US
+from zombiescope.store import columns
+from zombiescope.store.reader import Recording
+from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES
 
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 COUNTS = (

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import HOUR_US, SECOND_US
+from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording
-from zombiescope.views.counter_sums import CounterSums
-from zombiescope.views.series import last_by_key, last_value
+from zombiescope.query.counter_sums import CounterSums
+from zombiescope.query.series import last_by_key, last_value
+from zombiescope.store import columns
+from zombiescope.store.reader import Recording
 
 Kept = TypeVar("Kept")
 Three = tuple[columns.Ints, columns.Ints, columns.Ints]

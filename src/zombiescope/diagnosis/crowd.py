@@ -15,7 +15,7 @@ import numpy as np
 
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.sample_grid import KTHREADD, MOSTLY, SampleGrid
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 LEAST_TASKS = 3
 LEAST_SHARE = 0.05

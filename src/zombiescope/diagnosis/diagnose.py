@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from zombiescope._severity import Severity, rank
-from zombiescope._time import SECOND_US
+from zombiescope.base.severity import Severity, rank
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import announcements, moments, patterns, python_waits, ranking, symptoms
 from zombiescope.diagnosis.belonging import NEAR_US
 from zombiescope.diagnosis.bursts import rises
@@ -28,9 +28,9 @@ from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.ray_jobs import AFTER_US, KINDS, KNOWN_US, RayJobs
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import memory_cgroups
-from zombiescope.recording.reader import Recording
-from zombiescope.views.events import events
-from zombiescope.views.incidents import incidents as found_live
+from zombiescope.query.events import events
+from zombiescope.query.incidents import incidents as found_live
+from zombiescope.store.reader import Recording
 
 LONG_US = 600 * SECOND_US
 """Windows up to this are looked at whole."""

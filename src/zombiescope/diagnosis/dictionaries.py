@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from zombiescope.diagnosis.sample_index import TASK_COLUMNS, SampledTask
-from zombiescope.profile import stacks
-from zombiescope.profile.stacks import Stacks
-from zombiescope.recording import container_names, schema
-from zombiescope.recording.part import Part
-from zombiescope.recording.reader import Recording
+from zombiescope.query import stacks
+from zombiescope.query.stacks import Stacks
+from zombiescope.store import container_names, schema
+from zombiescope.store.part import Part
+from zombiescope.store.reader import Recording
 
 SeriesName = tuple[str, str, str | None, str]
 """Source, name, key and kind."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.pattern import Measurement, Says, counter_text
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 Rates = npt.NDArray[np.float64]
 PastRates = Callable[[Facts], Rates]

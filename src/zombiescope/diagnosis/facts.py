@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import HOUR_US, SECOND_US
+from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, gpu_loss, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.counter_facts import LATE_US, Count, CounterFacts, Three
@@ -21,20 +21,20 @@ from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.pci_address import device
 from zombiescope.kernel.release import kernel_version
-from zombiescope.recording import columns
-from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT, listed
-from zombiescope.recording.event import Event
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.reader import Recording
-from zombiescope.views import gpu_use
-from zombiescope.views.cgroups import CgroupHistory, CgroupsView
-from zombiescope.views.containers import Container, containers
-from zombiescope.views.disks import DiskHistory, disks
-from zombiescope.views.events import events
-from zombiescope.views.gpu_tenants import Tenant, tenants
-from zombiescope.views.gpu_use import GpuSeries
-from zombiescope.views.python import PythonThread, threads
-from zombiescope.views.waiting import Served, WaitingTask, served, waiting
+from zombiescope.query import gpu_use
+from zombiescope.query.cgroups import CgroupHistory, CgroupsView
+from zombiescope.query.containers import Container, containers
+from zombiescope.query.disks import DiskHistory, disks
+from zombiescope.query.events import events
+from zombiescope.query.gpu_tenants import Tenant, tenants
+from zombiescope.query.gpu_use import GpuSeries
+from zombiescope.query.python import PythonThread, threads
+from zombiescope.query.waiting import Served, WaitingTask, served, waiting
+from zombiescope.store import columns
+from zombiescope.store.core_lists import ISOLATED, LEFT_OUT, listed
+from zombiescope.store.event import Event
+from zombiescope.store.gaps import Gap
+from zombiescope.store.reader import Recording
 
 __all__ = ["LEAST_PAST_US", "Count", "Facts"]
 

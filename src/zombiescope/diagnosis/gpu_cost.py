@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
@@ -20,7 +20,7 @@ from zombiescope.diagnosis.hog import CORE_SHARE, cores_of
 from zombiescope.diagnosis.incident import Cause
 from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 from zombiescope.diagnosis.tenant_names import TenantNames
-from zombiescope.views.gpu_tenants import Tenant
+from zombiescope.query.gpu_tenants import Tenant
 
 
 def cost_of(case: Case, cause: Cause | None) -> GpuCost | None:

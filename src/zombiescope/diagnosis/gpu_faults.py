@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from zombiescope._severity import Severity, rank
+from zombiescope.base.severity import Severity, rank
 from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.xid import Action, Blame
 from zombiescope.kernel.pci_address import device
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 KIND = "gpu_xid"
 PROBE = "gpu_probe"

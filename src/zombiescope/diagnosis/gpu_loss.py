@@ -10,9 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from zombiescope._time import SECOND_US
-from zombiescope.views.gpu_tenants import Tenant
-from zombiescope.views.gpu_use import Fall, GpuSeries, fall
+from zombiescope.base.time import SECOND_US
+from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.query.gpu_use import Fall, GpuSeries, fall
 
 Measure = Literal["utilisation", "power_w"]
 Because = Literal["waited", "throttled", "itself", "job", "unknown"]

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import LEAST_PAST_US, Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 

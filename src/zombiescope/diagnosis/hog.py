@@ -15,7 +15,7 @@ from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.task_groups import EVERYBODY, members
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 WAITING = frozenset(
     {

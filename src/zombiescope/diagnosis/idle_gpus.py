@@ -20,17 +20,17 @@ from functools import cached_property
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_loss import ASKED_EVERY_US
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.quiet_workers import Quiet, quiet, used, used_before
 from zombiescope.diagnosis.spans import runs
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.hangs import ASLEEP, STOPPED, SUSPENDED
-from zombiescope.views.gpu_tenants import Tenant
-from zombiescope.views.gpu_use import Floats, GpuSeries, falls
-from zombiescope.views.python import Doing, PythonFrame, PythonThread, own
+from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.query.gpu_use import Floats, GpuSeries, falls
+from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
+from zombiescope.store.columns import Mask
+from zombiescope.store.hangs import ASLEEP, STOPPED, SUSPENDED
 
 LEAST_S = 5
 PAST_S = 60

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from zombiescope._severity import SEVERITIES, Severity
+from zombiescope.base.severity import SEVERITIES, Severity
 from zombiescope.diagnosis.gpu_loss import GpuCost
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step
+from zombiescope.model.plans.step import Step
 
 Proof = Literal["kernel", "golden", "literature"]
 State = Literal["open", "closed"]

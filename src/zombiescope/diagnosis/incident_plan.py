@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.plans.plan import Plan, distinct
-from zombiescope.plans.step import Step
+from zombiescope.model.plans.plan import Plan, distinct
+from zombiescope.model.plans.step import Step
 
 NO_CAUSE = "no cause is known, so there is nothing to do about it"
 LAST_RESORT = Step(

@@ -11,8 +11,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from zombiescope._severity import SEVERITIES, Severity
-from zombiescope._time import SECOND_US
+from zombiescope.base.severity import SEVERITIES, Severity
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.belonging import FOLLOWS_US, NEAR_US, follows
 from zombiescope.diagnosis.incident import worst
 from zombiescope.diagnosis.presence import Presence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from zombiescope.recording.stacks import DISPATCH
+from zombiescope.store.stacks import DISPATCH
 
 _SHOWN_AS = {
     "mmap_pgoff": "mmap", "vm_mmap_pgoff": "mmap", "sendfile64": "sendfile", "newstat": "stat", "newlstat": "lstat",

@@ -10,7 +10,7 @@ import numpy as np
 
 from zombiescope.diagnosis.kernel_entry import asked
 from zombiescope.diagnosis.sample_index import SampleIndex
-from zombiescope.recording.columns import Ints, Mask
+from zombiescope.store.columns import Ints, Mask
 
 LEAST_NAMED = 20
 

@@ -24,7 +24,7 @@ from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request
 from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
 from zombiescope.diagnosis.runtime_paths import RuntimePaths
-from zombiescope.views.cgroups import CgroupsView, Leak
+from zombiescope.query.cgroups import CgroupsView, Leak
 
 __all__ = ["Culprit", "Known", "attribute", "charged", "restarts_per_hour", "unit_of"]
 

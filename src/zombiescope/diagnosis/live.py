@@ -14,16 +14,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zombiescope._severity import rank
-from zombiescope._text import printable
+from zombiescope.base.severity import rank
+from zombiescope.base.text import printable
 from zombiescope.diagnosis.diagnose import Diagnosis, examine
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import incident as to_document
-from zombiescope.recording import incident_file
-from zombiescope.recording.freeze import freeze, list_frozen, thaw
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import incident_file
+from zombiescope.store.freeze import freeze, list_frozen, thaw
+from zombiescope.store.reader import open_recording
 
 AROUND_US = 60_000_000
 CLOSED_AFTER_US = 10_000_000

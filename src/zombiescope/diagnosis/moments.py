@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.spans import runs
-from zombiescope.recording import columns
-from zombiescope.recording.core_lists import LEFT_OUT, listed
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.saturation import KERNEL_MODES, SATURATED_RATIO
-from zombiescope.recording.thresholds import HOLE_US, STOLEN_RATIO
+from zombiescope.store import columns
+from zombiescope.store.core_lists import LEFT_OUT, listed
+from zombiescope.store.event import Event
+from zombiescope.store.reader import Recording
+from zombiescope.store.saturation import KERNEL_MODES, SATURATED_RATIO
+from zombiescope.store.thresholds import HOLE_US, STOLEN_RATIO
 
 AROUND_US = 15 * SECOND_US
 HEAD_US, TAIL_US = 45 * SECOND_US, 15 * SECOND_US

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.pattern import Measurement, Pattern
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 NOT_ITS_OWN = 0.1
 """Of a call's time: a pattern with more of it is what that call is about."""

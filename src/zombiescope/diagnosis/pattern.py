@@ -18,7 +18,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix, Proof
 from zombiescope.diagnosis.kernel_profile import KernelProfile
-from zombiescope.plans.step import advice
+from zombiescope.model.plans.step import advice
 
 FALLBACK = "unknown-kernel-hog"
 """What is said where no pattern fits."""

@@ -14,8 +14,8 @@ from zombiescope.audit.protected import protection
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.plans.step import Act, Step, advice, change, command, note
-from zombiescope.views.cgroups import CgroupsView
+from zombiescope.model.plans.step import Act, Step, advice, change, command, note
+from zombiescope.query.cgroups import CgroupsView
 
 NOTE_FIRST = "note this value: it is the way back"
 LONGEST_NAME = 4096

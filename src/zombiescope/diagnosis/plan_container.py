@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 from zombiescope.diagnosis import plan_pod
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import is_plain, may_change, shell, stop, stop_unit, untouchable
-from zombiescope.plans.step import Act, Step, advice, change, note
-from zombiescope.views.containers import Container, containers
+from zombiescope.model.plans.step import Act, Step, advice, change, note
+from zombiescope.query.containers import Container, containers
 
 _ENDS_WITH_US = (None, "", "no")
 _CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}

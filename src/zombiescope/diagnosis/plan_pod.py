@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import NOTE_FIRST, is_plain, shell
-from zombiescope.plans.step import Step, advice, change, command
-from zombiescope.views.containers import Container
+from zombiescope.model.plans.step import Step, advice, change, command
+from zombiescope.query.containers import Container
 
 _SCALED = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
 _SUSPENDED = ("Job",)

@@ -10,11 +10,11 @@ from collections.abc import Collection
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.task_groups import member_tasks
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 LEAST_SHARE = 0.2
 """Of the samples of the core: who had less did not take it."""

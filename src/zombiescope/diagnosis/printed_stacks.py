@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 MOST_FRAMES = 24
 MOST_BLOCKS = 16

@@ -13,8 +13,8 @@ from dataclasses import replace
 from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Cause, Link
-from zombiescope.recording.hangs import NEVER
-from zombiescope.views.python import PythonThread, own
+from zombiescope.query.python import PythonThread, own
+from zombiescope.store.hangs import NEVER
 
 MOST_TOLD = 3
 MOST_ASKED = 8

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
-from zombiescope.recording.columns import Mask
-from zombiescope.views.waiting import WaitingTask
+from zombiescope.query.waiting import WaitingTask
+from zombiescope.store.columns import Mask
 
 APART_US = 12 * SECOND_US
 """Rows come every five seconds; a longer pause is another stop."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from zombiescope._severity import SEVERITIES
+from zombiescope.base.severity import SEVERITIES
 from zombiescope.diagnosis.calibration import calibrated
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.headline import headline
@@ -32,8 +32,8 @@ from zombiescope.diagnosis.incident import Cause, Fix, Link, Proof, RuledOut
 from zombiescope.diagnosis.parts import larger_than
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import note
-from zombiescope.recording import steps
+from zombiescope.model.plans.step import note
+from zombiescope.store import steps
 
 UNCONFIRMED_MOST = 0.5
 CONFIRMED_LEAST = 0.51

@@ -1,6 +1,6 @@
 """Which Ray jobs died of an incident, which failed by themselves, and which survived it.
 
-Known from the events that the agent puts on the axis (zombiescope.ray). A job died of an incident when Ray says that
+Known from the events that the agent puts on the axis (node/ray). A job died of an incident when Ray says that
 something of it was lost on this node in that time: its raylet, a worker, an actor, a task; and the job failed within
 two minutes of that. A job that failed without such a loss failed by itself, whatever else happened on the node. What
 Ray did not tell is not guessed.
@@ -16,7 +16,7 @@ from math import comb
 from typing import Any, Literal
 
 from zombiescope.diagnosis.incident import Incident, JobFate
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 AFTER_US = 120_000_000
 """Within this time after a loss a job fails of it: Ray tries again, and waits for what does not come."""

@@ -16,8 +16,8 @@ from typing import Literal
 
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.recording.container_names import pod_owner
-from zombiescope.views.containers import Container
+from zombiescope.query.containers import Container
+from zombiescope.store.container_names import pod_owner
 
 Kind = Literal["script", "restart policy", "pod", "image"]
 AGAIN = 2

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.carriers import is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.views.cgroups import CgroupsView
-from zombiescope.views.events import events
+from zombiescope.query.cgroups import CgroupsView
+from zombiescope.query.events import events
 
 FITS = (0.4, 2.5)
 """Zombies per restart that still count as the same rhythm: a container is about two cgroups, some are released."""

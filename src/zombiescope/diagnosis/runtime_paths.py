@@ -15,7 +15,7 @@ from functools import cached_property
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request, requests
 from zombiescope.kernel.cgroup_path import normalise
-from zombiescope.views.containers import Container
+from zombiescope.query.containers import Container
 
 
 class RuntimePaths:

@@ -14,16 +14,16 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.ancestry import KTHREADD, Ancestry
 from zombiescope.diagnosis.dictionaries import Dictionaries
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.lineage import MOSTLY, Lineage, Starter
 from zombiescope.diagnosis.sample_index import NOBODY, SampledTask, SampleIndex
-from zombiescope.profile.selection import Selection
-from zombiescope.profile.stacks import Stacks
-from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.reader import Recording
+from zombiescope.query.selection import Selection
+from zombiescope.query.stacks import Stacks
+from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.reader import Recording
 
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""

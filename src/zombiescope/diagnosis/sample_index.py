@@ -14,10 +14,10 @@ import numpy as np
 
 from zombiescope.diagnosis.ancestry import Ancestry
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.profile.stacks import Stacks, is_kernel
-from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.container_names import NAMELESS, ContainerName
-from zombiescope.recording.stacks import is_named, kernel_path
+from zombiescope.query.stacks import Stacks, is_kernel
+from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.container_names import NAMELESS, ContainerName
+from zombiescope.store.stacks import is_named, kernel_path
 
 
 class SampledTask(NamedTuple):

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.sample_grid import SampleGrid
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.thresholds import MODERATE_RATIO
+from zombiescope.store.columns import Mask
+from zombiescope.store.thresholds import MODERATE_RATIO
 
 OF_A_CORE = 0.25
 """Less of it than this hurts nobody who has to run there."""

@@ -5,7 +5,7 @@
 Started by the recorder (recorder/doctor_process.py has the protocol). A pass that crashes, hangs or takes too much
 memory takes nobody along, and what it allocated is gone with it. Loading costs more than a pass, a fork milliseconds;
 the price is memory that stays (docs/design/0028 has the figures). A pass ends with this process, and this process with
-the recorder, however those end. It tells each step of a load and of a pass (recording/steps.py).
+the recorder, however those end. It tells each step of a load and of a pass (store/steps.py).
 
 It runs at a raised priority where that is permitted, and else at the recorder's: a pass is short and rare
 (recorder/look_budget.py), and one that waits behind everybody on a loaded machine says what is wrong when it is over.
@@ -30,12 +30,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _helper, _json
-from zombiescope._confinement import confine
-from zombiescope._severity import rank
+from zombiescope.base import helper as _helper
+from zombiescope.base import json as _json
+from zombiescope.base.confinement import confine
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis.pass_limit import PassLimit
 from zombiescope.diagnosis.selftest import trial
-from zombiescope.recording import incident_file, steps
+from zombiescope.store import incident_file, steps
 
 LOOK_S = 60.0
 """Without progress (pass_limit.py)."""
@@ -264,5 +265,5 @@ if __name__ == "__main__":
     _helper.begin()
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    # Threads of pyarrow may abort the interpreter's own end (commands/main.py).
+    # Threads of pyarrow may abort the interpreter's own end (cli/main.py).
     os._exit(code)

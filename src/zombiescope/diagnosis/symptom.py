@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.facts import Facts

@@ -16,7 +16,7 @@ from zombiescope.diagnosis.ancestry import KTHREADD
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 Key = Callable[[SampledTask], str | None]
 

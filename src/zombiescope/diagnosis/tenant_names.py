@@ -7,8 +7,8 @@ people's, so they are bounded here and escaped where they are printed.
 from __future__ import annotations
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.recording import columns
-from zombiescope.views.gpu_tenants import Tenant
+from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.store import columns
 
 MOST = 60
 INTERPRETERS = ("python", "pt_main_thread", "ray::", "torchrun")

@@ -17,8 +17,8 @@ import numpy as np
 from zombiescope.diagnosis.blind_spots import blind_spots
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.thresholds import HOLE_US, LITTLE_STOLEN
+from zombiescope.store.columns import Mask
+from zombiescope.store.thresholds import HOLE_US, LITTLE_STOLEN
 
 ALIKE_RATIO = 0.8
 

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope._time import HOUR_US, SECOND_US
+from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import sample_grid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.task_groups import COMM, KEYS, THREAD, kind
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Ints
+from zombiescope.store import columns
+from zombiescope.store.columns import Ints
 
 LEAST_US = 5 * SECOND_US // 2
 """Less of an earlier time says nothing about it."""

@@ -8,8 +8,8 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.pattern import Measurement
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.recording.hangs import thing
-from zombiescope.views.waiting import WaitingTask
+from zombiescope.query.waiting import WaitingTask
+from zombiescope.store.hangs import thing
 
 KINDS = ("tasks_wait", "disk_stalled")
 SHOWN_FRAMES = 5

@@ -15,12 +15,12 @@ import numpy as np
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.recording import columns
-from zombiescope.recording.container_names import ContainerName, fits_pod, uid
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import Recording
-from zombiescope.views.containers import Container, containers
-from zombiescope.views.events import events
+from zombiescope.query.containers import Container, containers
+from zombiescope.query.events import events
+from zombiescope.store import columns
+from zombiescope.store.container_names import ContainerName, fits_pod, uid
+from zombiescope.store.event import Event
+from zombiescope.store.reader import Recording
 
 WorkloadKind = Literal["Ray job", "pod"]
 _UIDS = ("uid", "pod_uid", "container", "container_id")

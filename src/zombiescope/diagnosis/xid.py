@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 
 Blame = Literal["gpu", "driver", "application", "link", "power"]
 Action = Literal[

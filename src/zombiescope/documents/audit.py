@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope._severity import rank
 from zombiescope.audit import baseline, examine
 from zombiescope.audit.baseline import BaselineDiff
 from zombiescope.audit.finding import Audit, Finding
+from zombiescope.base.severity import rank
 from zombiescope.questions.views import AuditQuestion
 
 

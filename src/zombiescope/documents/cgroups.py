@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from zombiescope.diagnosis import leak
 from zombiescope.diagnosis.facts import Facts
+from zombiescope.query.cgroups import CgroupsView, Leak, cgroups
+from zombiescope.query.memcg_cost import Forecast, LeafCost, Load, judge
 from zombiescope.questions.window import Window, WindowQuestion
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cgroups import CgroupsView, Leak, cgroups
-from zombiescope.views.memcg_cost import Forecast, LeafCost, Load, judge
+from zombiescope.store.reader import Recording
 
 if TYPE_CHECKING:
     from zombiescope.kernel.live_census import LiveCensus

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.query.container_families import Family, families
+from zombiescope.query.container_loops import Loop, loops
+from zombiescope.query.containers import Container, containers
 from zombiescope.questions.views import ContainersQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.container_names import ContainerName, fits_container, fits_image, fits_pod
-from zombiescope.recording.reader import Recording
-from zombiescope.views.container_families import Family, families
-from zombiescope.views.container_loops import Loop, loops
-from zombiescope.views.containers import Container, containers
+from zombiescope.store.container_names import ContainerName, fits_container, fits_image, fits_pod
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.documents import gpus as gpu_documents
+from zombiescope.query.cores import MODES, Core, CoresView, Modes, cores
+from zombiescope.query.gpus import Gpu, gpus
 from zombiescope.questions.views import CoresQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cores import MODES, Core, CoresView, Modes, cores
-from zombiescope.views.gpus import Gpu, gpus
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

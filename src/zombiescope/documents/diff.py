@@ -7,16 +7,16 @@ from typing import Any
 
 from zombiescope.documents.flamegraph import Reference
 from zombiescope.documents.selection import selected
-from zombiescope.profile import flame
-from zombiescope.profile.comparison import Comparison, FunctionChange, OwnerChange, compare
-from zombiescope.profile.flame import Tree
-from zombiescope.profile.selection import Selection
+from zombiescope.query import flame
+from zombiescope.query.cgroups import CgroupsView, cgroups
+from zombiescope.query.comparison import Comparison, FunctionChange, OwnerChange, compare
+from zombiescope.query.cores import CoresView, cores
+from zombiescope.query.flame import Tree
+from zombiescope.query.selection import Selection
 from zombiescope.questions.filters import words
 from zombiescope.questions.views import DiffQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cgroups import CgroupsView, cgroups
-from zombiescope.views.cores import CoresView, cores
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.diagnosis import xid
+from zombiescope.query import event_kinds
+from zombiescope.query.events import events, of_frame
 from zombiescope.questions.views import EventsQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.event import Event
-from zombiescope.recording.log import LogFrame
-from zombiescope.recording.reader import Recording
-from zombiescope.views import event_kinds
-from zombiescope.views.events import events, of_frame
+from zombiescope.store.event import Event
+from zombiescope.store.log import LogFrame
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from zombiescope.documents.selection import Profile, profile
 from zombiescope.questions.views import ExportQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 
 def answer(recording: Recording, question: ExportQuestion) -> Profile:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from zombiescope.plans import history, log_entry
-from zombiescope.plans.log_entry import Entry
+from zombiescope.model.plans import history, log_entry
+from zombiescope.model.plans.log_entry import Entry
 
 MOST_ENTRIES = 100
 LONGEST_DETAIL = 2_000

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.function_table import FunctionTable
 from zombiescope.documents.selection import Load, load_stacks, profile
-from zombiescope.profile.flamechart import Chart, chart
+from zombiescope.query.flamechart import Chart, chart
 from zombiescope.questions.views import FlamechartQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 
 def answer(recording: Recording, question: FlamechartQuestion, load: Load = load_stacks) -> Columns:

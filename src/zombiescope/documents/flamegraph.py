@@ -12,15 +12,15 @@ import numpy.typing as npt
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.function_table import NONE, FunctionTable
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
-from zombiescope.profile import flame, grouping, pruning, stacks, svg
-from zombiescope.profile.flame import Tree
-from zombiescope.profile.levels import Level
-from zombiescope.profile.selection import Selection
+from zombiescope.query import flame, grouping, pruning, stacks, svg
+from zombiescope.query.flame import Tree
+from zombiescope.query.levels import Level
+from zombiescope.query.selection import Selection
 from zombiescope.questions.views import FlamegraphQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording import schema
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.reader import Recording
+from zombiescope.store import schema
+from zombiescope.store.columns import Ints
+from zombiescope.store.reader import Recording
 
 UNSEEN_RATIO = 1e-5
 """A hundredth of a pixel of a graph 1,000 pixels wide; twelve hours have millions of such branches."""

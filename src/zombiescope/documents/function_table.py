@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.profile.stacks import Function
-from zombiescope.recording.columns import Ints
+from zombiescope.query.stacks import Function
+from zombiescope.store.columns import Ints
 
 NONE = 0xFFFF_FFFF
 """The module of a function that has none."""

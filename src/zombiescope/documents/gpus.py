@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from zombiescope.kernel import nvml_codes
-from zombiescope.views.gpus import Gpu, GpuProcess
+from zombiescope.query.gpus import Gpu, GpuProcess
 
 _SAME = (
     "gpu", "seconds", "utilisation", "lowest_utilisation", "highest_utilisation", "power_w", "highest_power_w",

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import Load, load_stacks, needs_stacks, selected, title
-from zombiescope.profile import heatmap
-from zombiescope.profile.heatmap import Heatmap
-from zombiescope.profile.selection import Filters, Selection
+from zombiescope.query import heatmap
+from zombiescope.query.heatmap import Heatmap
+from zombiescope.query.selection import Filters, Selection
 from zombiescope.questions.views import HeatmapQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True)

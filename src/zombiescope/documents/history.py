@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from zombiescope._time import MINUTE_US
+from zombiescope.base.time import MINUTE_US
+from zombiescope.query.history import Point, history
 from zombiescope.questions.views import HistoryQuestion
 from zombiescope.questions.window import moment, zone_of
-from zombiescope.recording.reader import Recording
-from zombiescope.views.history import Point, history
+from zombiescope.store.reader import Recording
 
 _STEPS_US = tuple(minutes * MINUTE_US for minutes in (1, 5, 15, 60, 180, 360, 720, 1440))
 

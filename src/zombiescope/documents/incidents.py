@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis import workload as workloads
 from zombiescope.diagnosis.diagnose import Diagnosis, Progress, diagnose
 from zombiescope.diagnosis.incident_ids import with_known_ids
@@ -13,10 +13,10 @@ from zombiescope.diagnosis.order import worst_first
 from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.report.document import together as documents_together
 from zombiescope.documents.live_diagnosis import Outage, not_checked, outage
+from zombiescope.query.incidents import incidents
 from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.incidents import incidents
+from zombiescope.store.reader import Recording
 
 AROUND_US = 60_000_000
 """Causes come before what they cause, and the end is reported after it."""

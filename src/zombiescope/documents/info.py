@@ -7,9 +7,9 @@ from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
+from zombiescope.query.info import Info, info
 from zombiescope.questions.window import Window, zone_of
-from zombiescope.recording.reader import Recording
-from zombiescope.views.info import Info, info
+from zombiescope.store.reader import Recording
 
 
 def answer(recording: Recording) -> dict[str, Any]:

@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope._severity import SEVERITIES
+from zombiescope.base.severity import SEVERITIES
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import python as python_documents
+from zombiescope.query.events import events
+from zombiescope.query.gpus import series as gpu_series
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.unsampled import all_gaps
-from zombiescope.views.events import events
-from zombiescope.views.gpus import series as gpu_series
+from zombiescope.store import columns
+from zombiescope.store.columns import Ints
+from zombiescope.store.event import Event
+from zombiescope.store.reader import Recording
+from zombiescope.store.unsampled import all_gaps
 
 MOST_EVENTS = 2_000
 MOST_MARKS = 500

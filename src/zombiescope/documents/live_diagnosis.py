@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.query.events import events
 from zombiescope.questions.window import Window
-from zombiescope.recording.event import Event
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.health import LIVE_DIAGNOSIS
-from zombiescope.recording.reader import Recording
-from zombiescope.views.events import events
+from zombiescope.store.event import Event
+from zombiescope.store.gaps import Gap
+from zombiescope.store.health import LIVE_DIAGNOSIS
+from zombiescope.store.reader import Recording
 
 _KIND = "helper_failed"
 _OF_IT = re.compile(r"\b(live diagnosis|diagnosis pass|doctor)\b", re.IGNORECASE)

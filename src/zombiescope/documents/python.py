@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from zombiescope.query.python import Doing, Frames, PythonFrame, PythonThread, own, thinning, threads
 from zombiescope.questions.views import PythonQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.python import Doing, Frames, PythonFrame, PythonThread, own, thinning, threads
+from zombiescope.store.reader import Recording
 
 LANE_US = 900_000_000
 LANE_THREADS = 4

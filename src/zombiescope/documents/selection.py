@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from zombiescope.profile import python_frames
-from zombiescope.profile.selection import Filters, Selection
-from zombiescope.profile.stacks import Span, Stacks
+from zombiescope.query import python_frames
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.query.stacks import Span, Stacks
 from zombiescope.questions.filters import words
 from zombiescope.questions.views import ProfileQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 Load = Callable[[Recording, Sequence[Span]], Stacks]
 """Reads stacks; a server that holds them has its own."""

@@ -8,11 +8,11 @@ from typing import Any
 
 from zombiescope.documents import who as who_documents
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
-from zombiescope.profile import top
-from zombiescope.profile.top import HotFunction, HotStack
-from zombiescope.profile.who import WhoRan
+from zombiescope.query import top
+from zombiescope.query.top import HotFunction, HotStack
+from zombiescope.query.who import WhoRan
 from zombiescope.questions.views import StacksQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope.recording import health, incident_file, locate
-from zombiescope.recording.core_lists import LEFT_OUT, listed
-from zombiescope.recording.health import Part
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.store import NotARecordingError
-from zombiescope.views.cost import recorder_cost
+from zombiescope.query.cost import recorder_cost
+from zombiescope.store import health, incident_file, locate
+from zombiescope.store.core_lists import LEFT_OUT, listed
+from zombiescope.store.health import Part
+from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.store import NotARecordingError
 
 _COST_SPAN_US = 600 * 1_000_000
 _WELL = ("ok", "off")

@@ -6,13 +6,13 @@ import pyarrow as pa
 
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import selected
-from zombiescope.profile import core_ticks
-from zombiescope.profile.selection import Filters
+from zombiescope.query import core_ticks
+from zombiescope.query.selection import Filters
+from zombiescope.query.strip import MODES, STORED, strip
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording import schema
-from zombiescope.recording.reader import Recording
-from zombiescope.views.strip import MODES, STORED, strip
+from zombiescope.store import schema
+from zombiescope.store.reader import Recording
 
 
 def answer(recording: Recording, question: SeriesQuestion) -> Columns:

@@ -9,12 +9,12 @@ import numpy as np
 
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
-from zombiescope.profile import who
-from zombiescope.profile.levels import Level
-from zombiescope.profile.rate import rate
-from zombiescope.profile.who import WhoRan
+from zombiescope.query import who
+from zombiescope.query.levels import Level
+from zombiescope.query.rate import rate
+from zombiescope.query.who import WhoRan
 from zombiescope.questions.views import TracksQuestion, WhoQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 
 
 def answer(recording: Recording, question: WhoQuestion, load: Load = load_stacks) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from zombiescope.query.cores import cores
+from zombiescope.query.worst import Worst, worst_second
 from zombiescope.questions.window import Window, WindowQuestion
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cores import cores
-from zombiescope.views.worst import Worst, worst_second
+from zombiescope.store import columns
+from zombiescope.store.reader import Recording
 
 _MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 _NOTHING_HIDDEN = 0.2

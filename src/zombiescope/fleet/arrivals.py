@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.fleet import exact
 from zombiescope.fleet.exact import ALPHA
 from zombiescope.fleet.statistics import IncidentFigures, LabelSpan

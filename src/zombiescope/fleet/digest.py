@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 from zombiescope.fleet.report import CauseTotal, FleetReport
 
 MOST_LINES = 10

@@ -13,9 +13,9 @@ import numpy as np
 
 from zombiescope.fleet.reading.windows import REST
 from zombiescope.fleet.statistics import Statistics
-from zombiescope.profile import flame
-from zombiescope.profile.flame import Tree
-from zombiescope.profile.stacks import Function, Stacks
+from zombiescope.query import flame
+from zombiescope.query.flame import Tree
+from zombiescope.query.stacks import Function, Stacks
 
 MOST_STACKS = 20_000
 _KERNEL = "[k]"

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
 
 PATTERNS = frozenset({"zombie-memcg", "memcg-limit-reclaim", "cgroup-litter"})

@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from math import ceil
 from pathlib import Path
 
-from zombiescope._time import DAY_US
+from zombiescope.base.time import DAY_US
 from zombiescope.fleet import plan, results
 from zombiescope.fleet.engines import Engine
 from zombiescope.fleet.plan import NODE_DAY, Listing

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 from zombiescope.fleet.digest import lost, moment
 from zombiescope.fleet.flames import FleetFlames
 from zombiescope.fleet.report import FleetReport
-from zombiescope.profile import svg
+from zombiescope.query import svg
 
 MOST_NODES, MOST_ROWS = 200, 20
 _STYLE = """

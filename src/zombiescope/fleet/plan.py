@@ -22,9 +22,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from zombiescope._errors import UserError
-from zombiescope.recording.object_store import ObjectStore, StoredObject, is_address
-from zombiescope.recording.store import Directory, Store, StoredFile
+from zombiescope.base.errors import UserError
+from zombiescope.store.object_store import ObjectStore, StoredObject, is_address
+from zombiescope.store.store import Directory, Store, StoredFile
 
 NODE_DAY = ""
 """The day of an item that is about the node itself."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.fleet import arrivals, clusters, forecast, labels, units
 from zombiescope.fleet.arrivals import Arrival, Onset
 from zombiescope.fleet.clusters import Cluster

@@ -21,7 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from zombiescope import _safe_files
+from zombiescope.base import safe_files
 from zombiescope.fleet import tables
 from zombiescope.fleet.plan import Item, Listing
 from zombiescope.fleet.reading import ItemRows
@@ -117,7 +117,7 @@ class Results:
         return name
 
     def _put(self, path: Path, rows: pa.Table) -> None:
-        with _safe_files.replacing(path) as file:
+        with safe_files.replacing(path) as file:
             pq.write_table(rows, file, compression="zstd")
 
     def files(self, table: str, days: Iterable[str]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.fleet.statistics import Statistics
 
 MOST = 500

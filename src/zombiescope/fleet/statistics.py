@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from zombiescope import _json
-from zombiescope._errors import UserError
-from zombiescope._severity import SEVERITIES
-from zombiescope._time import HOUR_US
+from zombiescope.base import json as _json
+from zombiescope.base.errors import UserError
+from zombiescope.base.severity import SEVERITIES
+from zombiescope.base.time import HOUR_US
 from zombiescope.fleet import tables
 from zombiescope.fleet.plan import NODE_DAY
 from zombiescope.fleet.results import Key, Results

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope import _json
+from zombiescope.base import json as _json
 from zombiescope.kernel.procfile import at, read_file, read_text
 
 _CONSOLE = re.compile(r"(?:^|\s)console=(\S+)")

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_line import LineFormat
 from zombiescope.kernel.log_lines_core import FAULT_FORMATS, LIMIT_FORMATS, MEMORY_FORMATS, STALL_FORMATS

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 
 # source: read in the source of the driver or the kernel; seen: quoted from, or made on, a running kernel;
 # unconfirmed: from memory or second hand, the exact wording may differ.

@@ -7,7 +7,7 @@ applications cause are warnings, and what the hardware put right is information,
 
 from __future__ import annotations
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.kernel.log_line import LineFormat
 from zombiescope.kernel.xid_line import sxid, xid
 

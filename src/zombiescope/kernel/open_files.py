@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from zombiescope._text import number
+from zombiescope.base.text import number
 from zombiescope.kernel import mountinfo
 from zombiescope.kernel.procfile import at, names_in, read_file, read_link
 

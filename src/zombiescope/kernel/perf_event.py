@@ -25,7 +25,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from zombiescope._native import perf_event_open
-from zombiescope._time import DEFAULT_HZ
+from zombiescope.base.time import DEFAULT_HZ
 
 TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
 HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK, SOFTWARE_DUMMY = 0, 0, 9

@@ -18,7 +18,7 @@ that is just being executed has no command line yet.
 import os
 from dataclasses import dataclass
 
-from zombiescope._secrets import mask_words
+from zombiescope.base.secrets import mask_words
 from zombiescope.kernel import cgroup
 from zombiescope.kernel.procfile import at, number, read_file, read_link
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from zombiescope._errors import UserError
+from zombiescope.base.errors import UserError
 
 
 class LabError(UserError):

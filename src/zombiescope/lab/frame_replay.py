@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope.recording import layout
-from zombiescope.recording.log import SegmentReader
+from zombiescope.store import layout
+from zombiescope.store.log import SegmentReader
 
 
 @dataclass(frozen=True, slots=True)

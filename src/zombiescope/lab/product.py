@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zombiescope
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.lab import cache, debian, programs
 from zombiescope.lab.failure import CannotBuildError
 from zombiescope.lab.image import make_disk

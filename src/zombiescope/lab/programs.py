@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.lab import cache
 from zombiescope.lab.failure import CannotBuildError
 

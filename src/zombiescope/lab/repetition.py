@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope.recording import columns, layout, schema
-from zombiescope.recording.log import Block, LogFrame, SegmentReader, encode_columns
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import columns, layout, schema
+from zombiescope.store.log import Block, LogFrame, SegmentReader, encode_columns
+from zombiescope.store.reader import Recording
+from zombiescope.store.segment_writer import SegmentWriter
 
 SUMS: Mapping[str, tuple[str, ...]] = {
     "census": ("created", "removed", "released", "lost"),

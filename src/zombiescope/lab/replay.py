@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope.importing.session import Options, Session, Silence
+from zombiescope.imports.session import Options, Session, Silence
 from zombiescope.lab.raw_case import RawCase
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.scenario import LONGEST_S, Scenario
 

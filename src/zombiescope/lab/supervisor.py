@@ -19,7 +19,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.lab import leftovers
 from zombiescope.lab.sandbox import Sandbox
 from zombiescope.lab.scenario import PREAMBLE, Scenario, by_id

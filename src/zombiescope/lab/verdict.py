@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.lab.sandbox import MARK
 from zombiescope.lab.scenario import Scenario
 

@@ -1,6 +1,6 @@
 # Stacks folded into a tree, level by level: of the stacks that are still alive at a level, those that came to the same
 # node and go on with the same function make one node of the next. A node that is too narrow ends its stacks there, so
-# the work follows what can be seen. profile/flame.py says what the numbers mean.
+# the work follows what can be seen. query/flame.py says what the numbers mean.
 #
 # The table of a level is its own, of four bytes a slot: it is emptied at every level, and the common one (hash_table.pxi) made
 # folding 4 % slower.

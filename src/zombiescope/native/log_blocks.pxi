@@ -1,4 +1,4 @@
-# Blocks of the log (recording/log.py says how they are on disk), many at once: where each ends and whether it is whole,
+# Blocks of the log (store/log.py says how they are on disk), many at once: where each ends and whether it is whole,
 # and all blocks of one table as whole columns. A segment has a hundred blocks of a table of fifteen columns, with a row
 # or two in each: a call and an object for every column of every block cost more than what is in them.
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zombiescope import _safe_files
-from zombiescope._errors import QuestionError, UserError
+from zombiescope.base import safe_files
+from zombiescope.base.errors import QuestionError, UserError
 from zombiescope.notebook import html
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Picture(ABC):
         drawn = {".svg": self.svg, ".txt": self.text}.get(place.suffix)
         if drawn is None:
             raise QuestionError(f"{place}: the name must end in .svg or .txt")
-        with _safe_files.output(place) as file:
+        with safe_files.output(place) as file:
             file.write(drawn().encode())
         return place
 
@@ -117,12 +117,12 @@ class Flamegraph(Picture):
         return dict(self.answer.document()["root"])
 
     def svg(self) -> str:
-        from zombiescope.profile import svg
+        from zombiescope.query import svg
 
         return svg.flamegraph(self.answer.tree_for("svg"), self.answer.title, icicle=self.answer.question.invert)
 
     def text(self, columns: int = _COLUMNS) -> str:
-        from zombiescope.profile import terminal
+        from zombiescope.query import terminal
 
         return f"{self.answer.title}\n{terminal.plain(terminal.flamegraph(self.answer.tree, columns))}"
 
@@ -147,12 +147,12 @@ class Heatmap(Picture):
         return self.answer.drawn.column_us / 1e6
 
     def svg(self) -> str:
-        from zombiescope.profile import svg
+        from zombiescope.query import svg
 
         return svg.heatmap(self.answer.drawn, self.answer.title, self.answer.window.zone)
 
     def text(self, columns: int = _COLUMNS) -> str:
-        from zombiescope.profile import terminal
+        from zombiescope.query import terminal
 
         lines = terminal.heatmap(self.answer.drawn, columns, self.answer.window.zone)
         return f"{self.answer.title}\n{terminal.plain(lines)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 
 _CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top"
 

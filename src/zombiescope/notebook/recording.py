@@ -21,7 +21,7 @@ from zombiescope.notebook.tables import Tables
 from zombiescope.questions import sides
 from zombiescope.questions.views import DiagnoseQuestion, FlamegraphQuestion, HeatmapQuestion
 from zombiescope.questions.window import held
-from zombiescope.recording import locate, reader, schema
+from zombiescope.store import locate, reader, schema
 
 if TYPE_CHECKING:
     from zombiescope.notebook.answers import Diagnosis, Flamegraph, Heatmap
@@ -44,7 +44,7 @@ class Recording(reader.Recording):
         incident: str | None = None,
     ) -> Diagnosis:
         """What happened, who did it, how we know. Raises UserError."""
-        from zombiescope._errors import UserError
+        from zombiescope.base.errors import UserError
         from zombiescope.documents.incidents import answer
         from zombiescope.notebook.answers import Diagnosis
 

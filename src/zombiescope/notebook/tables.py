@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from zombiescope.notebook import html
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from zombiescope.recording.reader import Recording
+    from zombiescope.store.reader import Recording
 
 
 class Tables(Mapping[str, "pa.Table"]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 
 _SECONDS = {
     "us": 1e-6,

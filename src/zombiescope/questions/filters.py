@@ -1,4 +1,4 @@
-"""Which samples are meant, as a person or a link writes it. profile/selection.py says what each filter means."""
+"""Which samples are meant, as a person or a link writes it. query/selection.py says what each filter means."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.questions.parameter import Question, parameter
 
 if TYPE_CHECKING:
-    from zombiescope.profile.expression import Expression
-    from zombiescope.profile.selection import Filters
+    from zombiescope.query.expression import Expression
+    from zombiescope.query.selection import Filters
 
 _CPUS = re.compile(r"(\d{1,6})(?:-(\d{1,6}))?")
 _MAX_CPU = 65_535
@@ -48,7 +48,7 @@ class FilterQuestion(Question):
 
     def chosen(self) -> Filters:
         """The filters that are meant. Raises QuestionError."""
-        from zombiescope.profile.selection import Filters
+        from zombiescope.query.selection import Filters
 
         return Filters(
             cpus=frozenset(number for text in self.cpu for number in _cpus(text)),
@@ -80,7 +80,7 @@ def _cpus(text: str) -> set[int]:
 
 def expression(text: str, option: str, *, linear: bool) -> Expression:
     """Raises QuestionError."""
-    from zombiescope.profile.expression import Linear
+    from zombiescope.query.expression import Linear
 
     try:
         return Linear.compiled(text) if linear else re.compile(text)

@@ -1,6 +1,6 @@
 """How a question is declared: once, as a frozen dataclass, and both faces are made from it.
 
-A field made by `parameter()` is one thing that may be asked, with its help and its bounds: commands/options.py makes
+A field made by `parameter()` is one thing that may be asked, with its help and its bounds: cli/options.py makes
 an option of it, web/parameters.py a parameter of a request. A field that is itself a Question stands for all of its
 fields. Any other field is no parameter: a face sets it for all that come through it (a policy), such as how far a
 window may reach for a request.

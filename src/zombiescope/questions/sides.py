@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.questions.window import WHOLE, RecordedSpan, Window, held, moment, zone_of
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 
 _BYTES = {"": 1, "B": 1}
 _BYTES |= {f"{prefix}B": 1000**power for power, prefix in enumerate("kMGT", 1)}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from zombiescope._severity import Severity
-from zombiescope.profile.levels import GroupedBy, Level
+from zombiescope.base.severity import Severity
+from zombiescope.query.levels import GroupedBy, Level
 from zombiescope.questions import duration, sides
 from zombiescope.questions.filters import FilterQuestion, expression
 from zombiescope.questions.parameter import Question, parameter
@@ -15,7 +15,7 @@ from zombiescope.questions.sides import Side
 from zombiescope.questions.window import WHOLE, WindowQuestion
 
 if TYPE_CHECKING:
-    from zombiescope.profile.selection import Filters
+    from zombiescope.query.selection import Filters
 
 NO_FILTERS = FilterQuestion()
 MOST_NODES = 1_000_000

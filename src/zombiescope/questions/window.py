@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from typing import Any, Protocol
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.questions.duration import duration_s
 from zombiescope.questions.parameter import Question, parameter
 

@@ -12,16 +12,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _helper, _interrupt, _safe_files
-from zombiescope._errors import UserError
-from zombiescope._text import printable
+from zombiescope.base import helper as _helper
+from zombiescope.base import interrupt, safe_files
+from zombiescope.base.errors import UserError
+from zombiescope.base.text import printable
 from zombiescope.recorder import announce, priority
 from zombiescope.recorder.config import RecorderConfig, parse
 from zombiescope.recorder.loop import Loop
 from zombiescope.recorder.page import settings
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.result import summary
-from zombiescope.recording import locate, process_identity
+from zombiescope.store import locate, process_identity
 
 SETTLE_MS = 300
 _COMMAND = "sudo "
@@ -58,7 +59,7 @@ def _publish(runtime: Path, place: int, recorder: Recorder) -> Path | None:
         "mark_socket": str(marks.path) if marks is not None else None,
     }
     try:
-        _safe_files.replace(path, json.dumps(said).encode())
+        safe_files.replace(path, json.dumps(said).encode())
     except OSError:
         return None
     return path
@@ -129,7 +130,7 @@ def record(config: RecorderConfig) -> int:
 
 
 def main() -> int:
-    _interrupt.end_silently()  # until there is something to end in order
+    interrupt.end_silently()  # until there is something to end in order
     if len(sys.argv) != 2:
         _say("zombiescope.recorder is started by `zombiescope record`")
         return 2

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from zombiescope.recorder.look_schedule import MOST, LookSchedule
 from zombiescope.recorder.usual import Usual
-from zombiescope.recording.saturation import SATURATED_RATIO
-from zombiescope.recording.thresholds import (
+from zombiescope.store.saturation import SATURATED_RATIO
+from zombiescope.store.thresholds import (
     CALLS_PER_CORE_PER_S,
     HOG_RATIO,
     HOLE_US,

@@ -10,7 +10,7 @@ from zombiescope.recorder.alarm import Alarm
 from zombiescope.recorder.counters import Counters
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 LONG_GAP_US = 900_000
 GAP_SLACK_US = 50_000

@@ -26,9 +26,9 @@ from zombiescope.recorder.quotas import Quotas
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 MKDIR = "cgroup_mkdir"
 """The tracepoint without which there is no ledger."""

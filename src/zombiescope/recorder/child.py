@@ -10,7 +10,7 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess
 
 READ_BYTES = 65536

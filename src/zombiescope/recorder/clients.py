@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from zombiescope.containers.client import PROGRAMS
-from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Asking, Requester
 from zombiescope.kernel import process
+from zombiescope.node.containers.client import PROGRAMS
+from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.requester import Asking, Requester
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.container_lookup import (
     ClientAnswer,
@@ -25,7 +25,7 @@ from zombiescope.recorder.container_lookup import (
     RunningClientsQuestion,
 )
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 MAX_CLIENTS = 64
 EXECS_PER_S = 20

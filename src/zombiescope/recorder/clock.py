@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 _STEP_NS = 50_000_000  # a read of two clocks may be torn apart by a late wake-up, but not by this much
 

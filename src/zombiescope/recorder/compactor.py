@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zombiescope.recorder.child import ChildProcess
 
-MODULE = "zombiescope.recording.compact"
+MODULE = "zombiescope.store.compact"
 MAX_RUN_US = 600_000_000
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from zombiescope import _json
-from zombiescope._time import DEFAULT_HZ
+from zombiescope.base import json as _json
+from zombiescope.base.time import DEFAULT_HZ
 
 
 @dataclass(frozen=True, slots=True)

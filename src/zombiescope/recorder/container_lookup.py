@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from zombiescope.containers import identity, requester
-from zombiescope.containers.description import Description
-from zombiescope.containers.places import Places
-from zombiescope.containers.requester import Asking
+from zombiescope.node.containers import identity, requester
+from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.places import Places
+from zombiescope.node.containers.requester import Asking
 from zombiescope.recorder.worker import Worker
 
 MAX_QUEUED = 256

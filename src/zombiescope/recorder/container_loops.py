@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zombiescope._severity import Severity
-from zombiescope.containers.description import Description
-from zombiescope.containers.requester import Requester
+from zombiescope.base.severity import Severity
 from zombiescope.kernel.cgroup_path import Owner
+from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.requester import Requester
 from zombiescope.recorder.churn import Churn
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 
 @dataclass(slots=True)

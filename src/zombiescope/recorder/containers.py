@@ -17,18 +17,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from zombiescope.containers.description import Description
 from zombiescope.kernel.cgroup_path import Owner, container_at
+from zombiescope.node.containers.description import Description
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.clients import Clients
 from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
 from zombiescope.recorder.container_loops import Loops, TrackedContainer
 from zombiescope.recorder.feed import FedPod
 from zombiescope.recorder.tracepoints import Tracepoint
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.container_names import uid
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.container_names import uid
+from zombiescope.store.event import Event
 
 MAX_CONTAINERS = 8192
 ASKED_PER_S = 20

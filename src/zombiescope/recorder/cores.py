@@ -10,8 +10,8 @@ from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.kernel.stat import USER_HZ, CpuTicks, Stat
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tick import CoreTime, Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 _NO_SOFTNET = (None, None, None)
 _NO_VECTORS = (None,) * len(schema.SOFTIRQS)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from zombiescope._native import Sampler
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.segment_writer import SegmentWriter
 
 RSS_EVERY = 10
 """Ticks."""

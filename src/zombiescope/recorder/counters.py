@@ -35,9 +35,9 @@ from zombiescope.recorder.retransmits import RetransmitPeers
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch, Series
-from zombiescope.recording.thresholds import NEAR_LIMIT
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch, Series
+from zombiescope.store.thresholds import NEAR_LIMIT
 
 DEAR_NS = 1_000_000
 RARELY_S = 10.0

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from zombiescope.recording.segment_writer import HandOver
+from zombiescope.store.segment_writer import HandOver
 
 Work = Callable[[], object]
 

@@ -12,8 +12,8 @@ from zombiescope.kernel.diskstats import DiskStat
 from zombiescope.kernel.procfile import ProcFile, at, names_in
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SOURCE = "disks"
 MOST = 64

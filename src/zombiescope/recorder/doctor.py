@@ -12,7 +12,7 @@ from zombiescope.recorder.doctor_process import DoctorProcess
 from zombiescope.recorder.look_schedule import LookAnswer
 from zombiescope.recorder.pass_window import WINDOWS_US, PassWindow
 from zombiescope.recorder.piped_process import Restarts
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 BEFORE_US, MOST_US = WINDOWS_US[0]
 """However long something lasts, this much is looked at: what was before is known from earlier looks."""

@@ -21,9 +21,9 @@ from select import POLLIN, poll
 from time import monotonic
 from typing import Any, ClassVar
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.recorder.piped_process import KILL_S, MEGABYTE, PipedProcess, Restarts, signal_name
-from zombiescope.recording.health import LIVE_DIAGNOSIS
+from zombiescope.store.health import LIVE_DIAGNOSIS
 
 MODULE = "zombiescope.diagnosis.standby"
 ANSWER_S = 300.0

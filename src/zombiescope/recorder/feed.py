@@ -2,8 +2,8 @@
 
 A datagram socket in the runtime directory that only our own user can write to (0600, and the kernel says who sent each
 datagram). What is in it was still written by strangers: names of pods and images, messages of controllers. So a
-datagram is taken only in the shape that _feed.py gives it, texts are cut, and there is a budget a second. It is looked
-at once a second; a sender that finds the socket full tries again.
+datagram is taken only in the shape that base/feed.py gives it, texts are cut, and there is a budget a second. It is
+looked at once a second; a sender that finds the socket full tries again.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json
-from zombiescope._feed import MAX_BYTES, MAX_ITEMS
-from zombiescope._severity import SEVERITIES
-from zombiescope.recording.event import Event
+from zombiescope.base import json as _json
+from zombiescope.base.feed import MAX_BYTES, MAX_ITEMS
+from zombiescope.base.severity import SEVERITIES
+from zombiescope.store.event import Event
 
 MAX_A_SECOND = 4
 """Datagrams: each holds up to MAX_ITEMS things."""
@@ -93,7 +93,7 @@ def _is_ours(ancillary: list[tuple[int, int, bytes]]) -> bool:
 
 
 def parse(data: bytes, now_us: int) -> list[Event | FedPod]:
-    """Without whatever is not in the shape of _feed.py."""
+    """Without whatever is not in the shape of base/feed.py."""
     try:
         said = _json.loads(data)
     except ValueError:

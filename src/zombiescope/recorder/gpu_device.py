@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 from zombiescope.kernel import nvml_codes as codes
 from zombiescope.kernel.nvml import Device, GpuProcess, Library, NvmlError
 from zombiescope.recorder.gpu_seconds import SecondBook
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 OK, LOST, RESET_REQUIRED, UNREADABLE = "ok", "lost", "reset_required", "unreadable"
 _FINAL = frozenset({codes.INVALID_ARGUMENT, codes.NOT_SUPPORTED, codes.NO_PERMISSION, codes.FUNCTION_NOT_FOUND})

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zombiescope import _python, _safe_files
+from zombiescope.base import python as _python
+from zombiescope.base import safe_files
 from zombiescope.kernel import process_vitals
 from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
 
@@ -82,7 +83,7 @@ class GpuReaderProcess(PipedProcess):
         """A lock that the child inherits and only its end releases. Raises BlockingIOError, UnsafePlaceError."""
         if self._lock_file is None:
             return None
-        descriptor = _safe_files.open_lock(self._lock_file)
+        descriptor = safe_files.open_lock(self._lock_file)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

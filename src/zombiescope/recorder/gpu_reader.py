@@ -24,14 +24,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
-from zombiescope import _confinement, _helper
+from zombiescope.base import confinement
+from zombiescope.base import helper as _helper
 from zombiescope.kernel.nvml import MOST_GPUS, Library, NvmlError
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.gpu_device import LOST, RESET_REQUIRED, WatchedGpu
 from zombiescope.recorder.gpu_pace import COUNTERS, FIGURES, SAMPLES, Pace
 from zombiescope.recorder.gpu_tenants import Tenants
 from zombiescope.recorder.reader_pipe import BEAT, rss_bytes, say
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 NO_LIBRARY = -1
 LOOK_FOR_LOST_S = 60.0
@@ -154,7 +155,7 @@ def run(reader: GpuReader) -> None:
 
 
 def main(arguments: Iterable[str]) -> int:
-    _confinement.confine(programs=True)
+    confinement.confine(programs=True)
     say({"asks": "start"})
     try:
         library = Library(next(iter(arguments), None))

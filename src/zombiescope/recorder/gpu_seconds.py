@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 SECOND_US = 1_000_000
 LATE_US = 1_000_000

@@ -14,7 +14,7 @@ from typing import Any
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.nvml import MOST_PROCESSES, GpuProcess
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 MUCH_BYTES = 256 << 20
 MOST_TEXT = 4096

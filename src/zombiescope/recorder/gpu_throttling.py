@@ -2,7 +2,7 @@
 
 Not by a power cap, which is normal at full load, and not by polled bits, which miss what is between two questions. One
 event when it begins; the next one only after it was over for QUIET_US. What the driver counts as heat is checked
-against the temperature (recording/gpu_clocks.py): locked clocks are counted there, too.
+against the temperature (store/gpu_clocks.py): locked clocks are counted there, too.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope._severity import Severity
-from zombiescope.recording.gpu_clocks import clock_text, is_cool, is_low, temperature_text
+from zombiescope.base.severity import Severity
+from zombiescope.store.gpu_clocks import clock_text, is_cool, is_low, temperature_text
 
 SHARE = 0.05
 """Of the time since the counters were last read."""

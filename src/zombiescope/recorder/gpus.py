@@ -20,10 +20,10 @@ from zombiescope.kernel import nvml_codes as codes
 from zombiescope.recorder.gpu_process import GpuReaderProcess, Silence
 from zombiescope.recorder.gpu_throttling import Throttling
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
-from zombiescope.recording.gpu_clocks import SLOWDOWN_GAUGE
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
+from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE
 
 SOURCE = "gpu"
 LOOK_US = 60_000_000

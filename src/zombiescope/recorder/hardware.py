@@ -10,7 +10,7 @@ from zombiescope.kernel.infiniband import ACTIVE
 from zombiescope.kernel.infiniband_counters import FULL, is_rare
 from zombiescope.recorder.hardware_process import HardwareProcess
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 Put = Callable[[str, Iterable[tuple[str, str | None, int | None, bool]]], None]
 

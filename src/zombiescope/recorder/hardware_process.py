@@ -13,7 +13,7 @@ import signal
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.kernel import edac, infiniband, thermal_throttle
 from zombiescope.kernel.procfile import at, names_in
 from zombiescope.recorder.hardware_reader import EVERY_S, MACHINE, OFF_WORD

@@ -22,8 +22,8 @@ import select
 import sys
 import time
 
-from zombiescope import _helper
-from zombiescope._confinement import confine
+from zombiescope.base import helper as _helper
+from zombiescope.base.confinement import confine
 from zombiescope.kernel import edac, infiniband, thermal_throttle
 from zombiescope.kernel.infiniband import Port, Reading
 from zombiescope.recorder.reader_pipe import BEAT, say

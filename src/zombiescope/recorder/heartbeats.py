@@ -2,7 +2,7 @@
 
 A part that fails or hangs is a missing source with its gap, an event (`helper_failed`), and a line for whoever started
 the recorder; and once more a line when it works again. What commands and the agent read is the heartbeat file
-(recording/health.py). It is written by a thread of its own: the loop waits for no file, whatever the runtime directory
+(store/health.py). It is written by a thread of its own: the loop waits for no file, whatever the runtime directory
 lies on. A file that cannot be written is a missing source, and nothing else."""
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from zombiescope.recorder.piped_process import PipedProcess
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.worker import Worker
-from zombiescope.recording import health
-from zombiescope.recording.event import Event
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.event import Event
+from zombiescope.store.health import Part
 
 SOURCE = "heartbeats"
 KIND = "helper_failed"

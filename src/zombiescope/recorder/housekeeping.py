@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from zombiescope.node.systemd.watcher import SystemdWatcher
 from zombiescope.recorder import state
 from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.kernel_log import KernelLog
@@ -15,8 +16,7 @@ from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.upkeep import Upkeep
-from zombiescope.recording.segment_writer import HandOver, at_once
-from zombiescope.systemd.watcher import SystemdWatcher
+from zombiescope.store.segment_writer import HandOver, at_once
 
 EVERY_US = 10_000_000
 SAVE_STATE_US = 600_000_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from zombiescope.node.systemd.units import UnitEvent
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.kernel_log import KernelLog
@@ -16,10 +17,9 @@ from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
-from zombiescope.systemd.units import UnitEvent
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 KERNEL_LOG = "kernel log (reader)"
 MARKS = "marks"

@@ -14,11 +14,11 @@ from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import LogEvent, event_of
 from zombiescope.kernel.procfile import at
 from zombiescope.kernel.syslog import SyslogReader
+from zombiescope.node.systemd.journal import JournalFollower, has_system_journal
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
-from zombiescope.recording.event import Event
-from zombiescope.systemd.journal import JournalFollower, has_system_journal
+from zombiescope.store.event import Event
 
 CONSOLE = "console"
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sudo sysctl kernel.dmesg_restrict=0"

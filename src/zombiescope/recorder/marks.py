@@ -13,8 +13,8 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _json
-from zombiescope.recording.event import Event
+from zombiescope.base import json as _json
+from zombiescope.store.event import Event
 
 MAX_TEXT = 500
 MAX_A_SECOND = 100

@@ -11,6 +11,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from zombiescope.node.systemd.watcher import SystemdWatcher
 from zombiescope.recorder.cost import rss_bytes
 from zombiescope.recorder.gpus import SOURCE as GPU
 from zombiescope.recorder.hardware import READER as HARDWARE
@@ -19,9 +20,8 @@ from zombiescope.recorder.pythons import SOURCE as PYTHON
 from zombiescope.recorder.waits import SOURCE as WAITS
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recorder.worker import Worker
-from zombiescope.recording.health import DISK_WRITER, LIVE_DIAGNOSIS, RECORDER, Part
-from zombiescope.recording.segment_writer import SegmentWriter
-from zombiescope.systemd.watcher import SystemdWatcher
+from zombiescope.store.health import DISK_WRITER, LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store.segment_writer import SegmentWriter
 
 if TYPE_CHECKING:
     from zombiescope.recorder.parts import Parts

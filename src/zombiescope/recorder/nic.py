@@ -11,7 +11,7 @@ import time
 
 from zombiescope.kernel.ethtool import Driver, Ethtool
 from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 STUCK_S = 10.0
 

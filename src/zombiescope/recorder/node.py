@@ -11,16 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
-from zombiescope._missing import Missing
+from zombiescope.base import safe_files
+from zombiescope.base.missing import Missing
 from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.online import left_out
-from zombiescope.recording.core_lists import ISOLATED, LEFT_OUT
-from zombiescope.recording.schema import FORMAT
-from zombiescope.recording.segment_writer import HandOver, at_once
+from zombiescope.store.core_lists import ISOLATED, LEFT_OUT
+from zombiescope.store.schema import FORMAT
+from zombiescope.store.segment_writer import HandOver, at_once
 
 
 def timezone() -> str:
@@ -95,7 +95,7 @@ class NodeFile:
 
     def _replace(self, data: bytes, missing: list[Missing]) -> None:
         with suppress(OSError):
-            _safe_files.replace(self._path, data)
+            safe_files.replace(self._path, data)
             self._missing = missing
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from zombiescope.kernel import cpu, stat
 from zombiescope.kernel.procfile import ProcFile, at, read_file
-from zombiescope.recording.core_lists import ISOLATED
-from zombiescope.recording.event import Event
+from zombiescope.store.core_lists import ISOLATED
+from zombiescope.store.event import Event
 
 
 class OnlineCpus:

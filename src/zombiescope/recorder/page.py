@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from zombiescope import _json, _python
+from zombiescope.base import json as _json
+from zombiescope.base import python as _python
 from zombiescope.recorder.piped_process import MEGABYTE, SILENT_S, PipedProcess, Restarts
 
 MODULE = "zombiescope.web"

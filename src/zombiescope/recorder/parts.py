@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
-from zombiescope._errors import UserError
+from zombiescope.base import safe_files
+from zombiescope.base.errors import UserError
 from zombiescope.kernel import cpu
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
+from zombiescope.node.systemd.watcher import SystemdWatcher
 from zombiescope.recorder import members, node, rings, state
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.cgroups import CgroupTracker
@@ -54,13 +55,12 @@ from zombiescope.recorder.upkeep import Upkeep
 from zombiescope.recorder.waits import Waits
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recorder.whole_stacks import WholeStacks
-from zombiescope.recording import node_directory, schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.health import LIVE_DIAGNOSIS
-from zombiescope.recording.lock import Lock
-from zombiescope.recording.loss import SAMPLES
-from zombiescope.recording.segment_writer import SegmentWriter
-from zombiescope.systemd.watcher import SystemdWatcher
+from zombiescope.store import node_directory, schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.health import LIVE_DIAGNOSIS
+from zombiescope.store.lock import Lock
+from zombiescope.store.loss import SAMPLES
+from zombiescope.store.segment_writer import SegmentWriter
 
 LAST_WRITE_S = 5.0
 """How long the end waits for a disk that does not answer."""
@@ -240,7 +240,7 @@ class Parts:
             self.sources.lacks(MARKS, "too many recorders run on this machine", end_one, self.started_us)
             return
         try:
-            _safe_files.make_public_directory(path.parent)
+            safe_files.make_public_directory(path.parent)
             self.intake.marks = MarkSocket(path)
             self.feed = FeedSocket(path.with_name(path.name.replace("mark", "feed", 1)))
         except UserError as error:

@@ -27,14 +27,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from zombiescope import _helper, _json, _python
-from zombiescope._text import printable
+from zombiescope.base import helper as _helper
+from zombiescope.base import json as _json
+from zombiescope.base import python as _python
+from zombiescope.base.text import printable
 from zombiescope.kernel import process_vitals
 from zombiescope.kernel.process_vitals import Vitals
 from zombiescope.recorder import priority
 from zombiescope.recorder.error_lines import ErrorLines
 from zombiescope.recorder.pulse import Pulse
-from zombiescope.recording.health import Part
+from zombiescope.store.health import Part
 
 READ_BYTES = 65536
 OURS = (signal.SIGINT,)

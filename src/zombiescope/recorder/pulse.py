@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from zombiescope.recording.health import Part, State
+from zombiescope.store.health import Part, State
 
 
 class Pulse:

@@ -14,7 +14,7 @@ import signal
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
 
 MODULE = "zombiescope.recorder.python_reader"

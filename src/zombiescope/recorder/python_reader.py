@@ -23,8 +23,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope import _helper
-from zombiescope._confinement import confine
+from zombiescope.base import helper as _helper
+from zombiescope.base.confinement import confine
 from zombiescope.kernel.process import printable
 from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.python_pace import MOST_FAST, MOST_PROCESSES, Pace

@@ -23,9 +23,9 @@ from zombiescope.recorder.python_target import DENIED
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 SOURCE = "python stacks"
 KIND = "python"

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from zombiescope.kernel import blocked_task, process
 from zombiescope.kernel.process import ProcessStat
 from zombiescope.recorder.sample_writer import TaskShare
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
-from zombiescope.recording.hangs import ASLEEP, STOPPED, SUSPENDED
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
+from zombiescope.store.hangs import ASLEEP, STOPPED, SUSPENDED
 
 KIND = "tasks_stopped"
 LEAST_SAMPLES = 10

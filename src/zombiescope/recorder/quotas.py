@@ -18,7 +18,7 @@ from typing import TypeVar
 from zombiescope.kernel import cgroup_leaf
 from zombiescope.kernel.cgroup_leaf import Throttling
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording.thresholds import THROTTLED_PERIODS
+from zombiescope.store.thresholds import THROTTLED_PERIODS
 
 Kept = TypeVar("Kept")
 

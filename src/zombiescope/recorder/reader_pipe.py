@@ -14,8 +14,8 @@ import time
 from contextlib import suppress
 from typing import Any, Protocol
 
-from zombiescope import _json
-from zombiescope._helper import BEAT_S
+from zombiescope.base import json as _json
+from zombiescope.base.helper import BEAT_S
 from zombiescope.kernel.procfile import read_file
 
 MOST_INPUT = 1 << 16

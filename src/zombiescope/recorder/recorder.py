@@ -20,10 +20,10 @@ from zombiescope.recorder.pythons import SOURCE as PYTHON
 from zombiescope.recorder.stage import Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
-from zombiescope.recording import schema
-from zombiescope.recording.event import Event
-from zombiescope.recording.health import LIVE_DIAGNOSIS
-from zombiescope.recording.loss import SAMPLES, loss
+from zombiescope.store import schema
+from zombiescope.store.event import Event
+from zombiescope.store.health import LIVE_DIAGNOSIS
+from zombiescope.store.loss import SAMPLES, loss
 
 UNSCHEDULED_US = 1_000_000
 """A tick that comes so much later after the one before than it should leaves a gap, which is said."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zombiescope._missing import Missing
-from zombiescope.recording.store import Directory
+from zombiescope.base.missing import Missing
+from zombiescope.store.store import Directory
 
 if TYPE_CHECKING:
     from zombiescope.recorder.recorder import Recorder

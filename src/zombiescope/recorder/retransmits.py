@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from zombiescope.kernel import tcp_sockets
 from zombiescope.kernel.tcp_sockets import TcpSocket
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 LEAST, RATIO = 50, 0.01
 """Segments sent again in a tick, and of all that were sent."""

@@ -4,7 +4,7 @@ A minute is written when it is over, a unit's CPU every ten minutes (as part of 
 at most that. Rows of the same minute, or of the same hour and unit, add up: a recorder that is restarted in
 the middle of a minute writes a second row for it, and readers put them together.
 
-The files are segments like those of the log (recording/log.py), rollup/<start_us>.seg, a new one for each
+The files are segments like those of the log (store/log.py), rollup/<start_us>.seg, a new one for each
 day and each start of the recorder. A full disk loses nothing at first: rows wait in memory, at most two
 days of them, and go into a new file when there is room.
 
@@ -23,15 +23,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _safe_files
-from zombiescope._time import DAY_US, HOUR_US, MINUTE_US
+from zombiescope.base import safe_files
+from zombiescope.base.time import DAY_US, HOUR_US, MINUTE_US
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.layout import ROLLUP_FOLDER
-from zombiescope.recording.log import SegmentEncoder, encode_rows
-from zombiescope.recording.saturation import JUDGED_OVER_US, SATURATED_RATIO
-from zombiescope.recording.segment_writer import HandOver, at_once
+from zombiescope.store import schema
+from zombiescope.store.layout import ROLLUP_FOLDER
+from zombiescope.store.log import SegmentEncoder, encode_rows
+from zombiescope.store.saturation import JUDGED_OVER_US, SATURATED_RATIO
+from zombiescope.store.segment_writer import HandOver, at_once
 
 UNITS_EVERY_US = 10 * MINUTE_US
 TOP_UNITS = 100
@@ -293,12 +293,12 @@ class _RollupFile:
         return True
 
     def _open(self, wall_us: int) -> None:
-        _safe_files.make_directory(self._folder)
+        safe_files.make_directory(self._folder)
         start_us = wall_us
         while (self._folder / f"{start_us:016d}.seg").exists():
             start_us += 1
         self._path = self._folder / f"{start_us:016d}.seg"
-        self._descriptor = _safe_files.create(self._path)
+        self._descriptor = safe_files.create(self._path)
         self._size, self._day = 0, wall_us // DAY_US
         header = {"format": schema.FORMAT, "boot": self._boot, "started_us": start_us, **self._about}
         self._encoder = SegmentEncoder(header)

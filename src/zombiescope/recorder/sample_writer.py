@@ -13,8 +13,8 @@ from typing import NamedTuple
 from zombiescope._native import Sampler
 from zombiescope.kernel.process import Process
 from zombiescope.recorder.lookup import AddressAnswer, AddressQuestion, Lookup, TaskAnswer, TaskQuestion
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 GIVE_UP_NS = 1_500_000_000
 """A sample whose user frames nobody could name by then is written without them."""

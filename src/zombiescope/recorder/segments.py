@@ -9,9 +9,9 @@ from typing import Any
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
 
 
 class Segments:

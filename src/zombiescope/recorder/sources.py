@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from zombiescope._missing import Missing
+from zombiescope.base.missing import Missing
 
 MAX_ENDED = 1000
 

@@ -21,9 +21,9 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from zombiescope import _helper
-from zombiescope._confinement import confine
 from zombiescope._native import StackCopies
+from zombiescope.base import helper as _helper
+from zombiescope.base.confinement import confine
 from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.stack_numbers import StackNumbers
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS, CopiedThread

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json, _safe_files
+from zombiescope.base import json as _json
+from zombiescope.base import safe_files
 
 NAME = "state.json"
 
@@ -23,4 +24,4 @@ def load(node_dir: Path, boot_id: str | None) -> dict[str, Any]:
 
 def save(node_dir: Path, state: dict[str, Any]) -> None:
     """Replaces the state in one step. Raises OSError."""
-    _safe_files.replace(node_dir / NAME, json.dumps(state, separators=(",", ":")).encode())
+    safe_files.replace(node_dir / NAME, json.dumps(state, separators=(",", ":")).encode())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from zombiescope.kernel.tracefs import Field
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 Fields = dict[str, Field]
 

@@ -16,9 +16,9 @@ from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.disk import Disk, Inline
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording import retention
-from zombiescope.recording.event import Event
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import retention
+from zombiescope.store.event import Event
+from zombiescope.store.segment_writer import SegmentWriter
 
 RETENTION_US = 30_000_000
 

@@ -1,6 +1,6 @@
 """What hangs now, as the recorder tells it: an event when tasks have waited too long, and one when they go on.
 
-The rule is that of the diagnosis (recording/hangs.py); this only remembers what was told."""
+The rule is that of the diagnosis (store/hangs.py); this only remembers what was told."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.recording.event import Event
-from zombiescope.recording.hangs import hangs, thing
+from zombiescope.store.event import Event
+from zombiescope.store.hangs import hangs, thing
 
 KIND = "tasks_wait"
 MOST = 64

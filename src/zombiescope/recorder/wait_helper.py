@@ -21,8 +21,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from zombiescope import _helper
-from zombiescope._confinement import confine
+from zombiescope.base import helper as _helper
+from zombiescope.base.confinement import confine
 from zombiescope.kernel import blocked_task, process
 from zombiescope.kernel.blocked_task import Frame
 from zombiescope.kernel.mountinfo import Mount
@@ -31,7 +31,7 @@ from zombiescope.recorder.fuse_daemon import FuseDaemons
 from zombiescope.recorder.wait_kinds import kind_of
 from zombiescope.recorder.wait_resources import Resource, Resources
 from zombiescope.recorder.wait_scan import Look, Suspect, TaskScan
-from zombiescope.recording.hangs import NEVER, REMOTE
+from zombiescope.store.hangs import NEVER, REMOTE
 
 SERVED = REMOTE | {"fuse"}
 MOST_ROWS = 64

@@ -16,7 +16,7 @@ from zombiescope.kernel.mountinfo import Mount
 from zombiescope.kernel.mountstats import NfsCounts
 from zombiescope.kernel.procfile import at, read_link, read_text
 from zombiescope.recorder.mount_watch import MountWatch
-from zombiescope.recording.hangs import REMOTE
+from zombiescope.store.hangs import REMOTE
 
 MOST_NAMESPACES = 8
 """Mount tables of other namespaces, read in one look."""

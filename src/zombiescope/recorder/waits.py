@@ -19,9 +19,9 @@ from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.wait_hangs import Hangs
 from zombiescope.recorder.wait_process import WaitProcess
 from zombiescope.recorder.wait_suspicion import WaitSuspicion
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 SOURCE = "waiting tasks"
 FUSECTL = "FUSE requests"

@@ -18,8 +18,8 @@ from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SOURCE = "whole stacks"
 MODULE = "zombiescope.recorder.stack_reader"

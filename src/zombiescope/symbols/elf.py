@@ -20,8 +20,8 @@ import time
 from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
+from zombiescope.base.in_root import place_in_root
 
 if TYPE_CHECKING:
     from zombiescope.symbols.separate_debug import BinaryPlace, FunctionLookup, SeparateDebug

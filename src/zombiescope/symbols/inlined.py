@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zombiescope._errors import UserError
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
+from zombiescope.base.errors import UserError
 from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.demangle import demangle
 from zombiescope.symbols.elf import FileIdentity

@@ -25,8 +25,8 @@ from collections import Counter, OrderedDict
 from contextlib import closing, suppress
 from typing import NamedTuple
 
-from zombiescope._in_root import place_in_root
 from zombiescope._native import ElfError
+from zombiescope.base.in_root import place_in_root
 from zombiescope.symbols import maps
 from zombiescope.symbols.elf import open_elf
 from zombiescope.symbols.forked_from import ancestors

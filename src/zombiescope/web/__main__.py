@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from zombiescope import _helper
+from zombiescope.base import helper as _helper
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
         return 2
     beat = _beats()
     beat("loading")  # which takes seconds
-    from zombiescope._confinement import CAP_SYSLOG, confine
+    from zombiescope.base.confinement import CAP_SYSLOG, confine
     from zombiescope.web.listen_address import ListenAddress
     from zombiescope.web.recordings import Place
     from zombiescope.web.server import ServerConfig, serve
@@ -63,5 +63,5 @@ if __name__ == "__main__":
     _helper.begin()
     code = main()
     sys.stderr.flush()
-    # Threads of pyarrow may abort the interpreter's own end (commands/main.py).
+    # Threads of pyarrow may abort the interpreter's own end (cli/main.py).
     os._exit(code)

@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from zombiescope._errors import QuestionError, UserError
+from zombiescope.base.errors import QuestionError, UserError
 from zombiescope.web import guard, refusal
 from zombiescope.web.endpoints import axis, export, fleet, health, incidents, live, node, profile, tables
 from zombiescope.web.guard import Access, Guard

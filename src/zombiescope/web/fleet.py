@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from zombiescope._errors import UserError
+from zombiescope.base.errors import UserError
 from zombiescope.fleet import plan
 from zombiescope.fleet.engines.local import LocalEngine
 from zombiescope.fleet.gather import gather

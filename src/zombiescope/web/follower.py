@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.documents import events as event_documents
-from zombiescope.recording import incident_file, locate, schema
-from zombiescope.recording.log import LogFrame
-from zombiescope.recording.tail import POLL_S, Tail
-from zombiescope.views.events import of_frame
-from zombiescope.views.recent import NodeTick, Recent
+from zombiescope.query.events import of_frame
+from zombiescope.query.recent import NodeTick, Recent
+from zombiescope.store import incident_file, locate, schema
+from zombiescope.store.log import LogFrame
+from zombiescope.store.tail import POLL_S, Tail
 
 MOST_WAITING = 200
 """Messages that a client may be behind; then it is let go, and comes again."""

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope._errors import UserError
-from zombiescope._text import printable_lines
+from zombiescope.base.errors import UserError
+from zombiescope.base.text import printable_lines
 from zombiescope.documents.columns import Columns
-from zombiescope.profile.pruning import FILE_BYTES
-from zombiescope.profile.sample_table import SampleTable
+from zombiescope.query.pruning import FILE_BYTES
+from zombiescope.query.sample_table import SampleTable
 
 FOLDER = Path(__file__).parent / "page"
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"

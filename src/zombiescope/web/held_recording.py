@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from zombiescope.profile import python_frames, stacks, whole_frames
-from zombiescope.profile.stacks import Span, Stacks
-from zombiescope.recording import incident_file, layout, locate, schema
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.store import NotARecordingError
+from zombiescope.query import python_frames, stacks, whole_frames
+from zombiescope.query.stacks import Span, Stacks
+from zombiescope.store import incident_file, layout, locate, schema
+from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.store import NotARecordingError
 from zombiescope.web.refusal import Refusal
 
 LOOK_AGAIN_S = 1.0

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zombiescope.recording import locate
+from zombiescope.store import locate
 from zombiescope.web.follower import Followers
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.refusal import Refusal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from zombiescope._errors import UserError
+from zombiescope.base.errors import UserError
 
 
 class Refusal(UserError):  # noqa: N818  not a defect: what a client is answered

@@ -21,11 +21,11 @@ from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
 from zombiescope.documents import worst as worst_documents
 from zombiescope.documents.flamegraph import Reference
-from zombiescope.profile import heatmap, python_frames, sample_table
-from zombiescope.profile.selection import Selection
+from zombiescope.query import heatmap, python_frames, sample_table
+from zombiescope.query.history import history
+from zombiescope.query.selection import Selection
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import Recording
-from zombiescope.views.history import history
+from zombiescope.store.reader import Recording
 from zombiescope.web.frozen import Built, EmbeddedDocuments, assembled, packed_samples, room_bytes
 
 AROUND_US = 30_000_000

@@ -13,7 +13,7 @@ from fastapi import Query, Request, Response
 
 from zombiescope.documents.columns import MEDIA_TYPE, Columns
 from zombiescope.questions.window import WHOLE, WindowQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.recordings import Recordings
 from zombiescope.web.response_cache import Representation, ResponseCache

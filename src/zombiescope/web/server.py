@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from zombiescope.recording.locate import is_alive
-from zombiescope.views.strip import strip
+from zombiescope.query.strip import strip
+from zombiescope.store.locate import is_alive
 from zombiescope.web.app import application
 from zombiescope.web.connection import KEEP_ALIVE_S, Connection
 from zombiescope.web.guard import access

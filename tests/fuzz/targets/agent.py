@@ -13,7 +13,7 @@ from zombiescope.agent.incidents import cause_of, headline_of
 from zombiescope.agent.metrics.door import Access, Answer, Door
 from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 CONFIGURATION = b"""recorder: {hz: 49, labels: {zone: a}}
 metrics:

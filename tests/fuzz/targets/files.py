@@ -11,13 +11,13 @@ from typing import Any
 import zstandard
 
 from tests.fuzz.target import Target
-from zombiescope.importing import kernel_log, mpstat, proc_cgroups
-from zombiescope.importing.collapsed import CollapsedImport, host_in
-from zombiescope.importing.formats import detect
-from zombiescope.importing.rows import ImportReport
-from zombiescope.importing.stream import Stream, text_of
-from zombiescope.recording import schema
-from zombiescope.recording.log import encode_rows
+from zombiescope.imports import kernel_log, mpstat, proc_cgroups
+from zombiescope.imports.collapsed import CollapsedImport, host_in
+from zombiescope.imports.formats import detect
+from zombiescope.imports.rows import ImportReport
+from zombiescope.imports.stream import Stream, text_of
+from zombiescope.store import schema
+from zombiescope.store.log import encode_rows
 
 NAMES = ("nice", "iowait", "irq", "soft", "steal")
 LOAD = {"cpu": "0", "usr": 1.5, "sys": 2, **dict.fromkeys(NAMES, 0.0), "idle": 96.5}

@@ -12,8 +12,8 @@ from tests.fuzz.target import Target
 from zombiescope.fleet import tables
 from zombiescope.fleet.plan import NODE_DAY, Item, ItemStore
 from zombiescope.fleet.reading import identity, rollups
-from zombiescope.recording.object_store import StoredObject
-from zombiescope.recording.store import StoredFile
+from zombiescope.store.object_store import StoredObject
+from zombiescope.store.store import StoredFile
 
 START_US = 1_775_001_600_000_000
 CAUSE = {"pattern": "zombie-memcg", "summary": "s", "frames": ["a", "b"], "culprit": {"unit": "x.service"}, "hog": {}}

@@ -12,23 +12,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.fuzz.target import Target, scratch
-from zombiescope import _json, _secrets, _text
-from zombiescope._errors import UserError
 from zombiescope.audit import baseline, catalogue
-from zombiescope.cluster.changes import changes
-from zombiescope.cluster.pod import parse as parse_pod
-from zombiescope.containers import bundle, client, docker, exits, files, pods, storage
-from zombiescope.containers.description import Description
+from zombiescope.base import json as _json
+from zombiescope.base import secrets as _secrets
+from zombiescope.base import text as _text
+from zombiescope.base.errors import UserError
 from zombiescope.kernel.log_formats import event_of
-from zombiescope.profile import expression
+from zombiescope.node.cluster.changes import changes
+from zombiescope.node.cluster.pod import parse as parse_pod
+from zombiescope.node.containers import bundle, client, docker, exits, files, pods, storage
+from zombiescope.node.containers.description import Description
+from zombiescope.node.systemd import journal, unit_files
+from zombiescope.node.systemd.root import READ_MAX_BYTES, Root
+from zombiescope.node.systemd.unit_files import calendar, exit_status, names, syntax, timespan
+from zombiescope.query import expression
 from zombiescope.recorder import feed
 from zombiescope.recorder.marks import MarkSocket
-from zombiescope.recording import schema
-from zombiescope.recording.event import Event
-from zombiescope.recording.log import encode_rows
-from zombiescope.systemd import journal, unit_files
-from zombiescope.systemd.root import READ_MAX_BYTES, Root
-from zombiescope.systemd.unit_files import calendar, exit_status, names, syntax, timespan
+from zombiescope.store import schema
+from zombiescope.store.event import Event
+from zombiescope.store.log import encode_rows
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 ID = "5e1f" * 16

@@ -10,10 +10,10 @@ from tests.fuzz.target import Target
 from tests.helpers import perf_file, records, script_rows
 from tests.helpers.records import CLOCK_ID, KERNEL, USER
 from zombiescope._native import KernelSymbols, Sampler, decode_ints, encode_ints, has_negative
-from zombiescope.importing import perf_data
-from zombiescope.importing.perf_data import PerfDataImport
-from zombiescope.importing.perf_script import ScriptHeader
-from zombiescope.importing.rows import ImportReport
+from zombiescope.imports import perf_data
+from zombiescope.imports.perf_data import PerfDataImport
+from zombiescope.imports.perf_script import ScriptHeader
+from zombiescope.imports.rows import ImportReport
 
 KALLSYMS = b"""\
 ffffffff81000000 T _text

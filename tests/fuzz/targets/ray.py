@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.fuzz.target import Target
-from zombiescope import _json
-from zombiescope.ray import event_files, raylet
-from zombiescope.ray.cluster import Cluster
-from zombiescope.ray.dashboard import Dashboard
-from zombiescope.ray.report import TEXT_CHARACTERS
-from zombiescope.shipping import ledger, shipper
+from zombiescope.base import json as _json
+from zombiescope.node.ray import event_files, raylet
+from zombiescope.node.ray.cluster import Cluster
+from zombiescope.node.ray.dashboard import Dashboard
+from zombiescope.node.ray.report import TEXT_CHARACTERS
+from zombiescope.store.shipping import ledger, shipper
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/ray"
 MOST_TEXT = 2 * TEXT_CHARACTERS

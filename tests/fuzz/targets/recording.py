@@ -22,18 +22,18 @@ import zstandard
 from tests.fuzz.target import Target, scratch
 from tests.fuzz.targets.symbols import in_memory
 from tests.helpers import footers, made
-from zombiescope._errors import UserError
+from zombiescope.base.errors import UserError
+from zombiescope.query.events import events
+from zombiescope.query.info import info
 from zombiescope.recorder import config, state
-from zombiescope.recording import columns, freeze, incident_file, layout, lock, schema
-from zombiescope.recording.compact import compact
-from zombiescope.recording.layout import Manifest
-from zombiescope.recording.log import MAGIC, DamagedError, SegmentReader, decode_frame
-from zombiescope.recording.pack import pack
-from zombiescope.recording.parquet_part import ParquetPart
-from zombiescope.recording.reader import Recording, open_recording
-from zombiescope.recording.store import Directory
-from zombiescope.views.events import events
-from zombiescope.views.info import info
+from zombiescope.store import columns, freeze, incident_file, layout, lock, schema
+from zombiescope.store.compact import compact
+from zombiescope.store.layout import Manifest
+from zombiescope.store.log import MAGIC, DamagedError, SegmentReader, decode_frame
+from zombiescope.store.pack import pack
+from zombiescope.store.parquet_part import ParquetPart
+from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.store import Directory
 
 NODE = "n"
 MEMORY_MB = 400

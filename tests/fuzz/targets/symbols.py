@@ -23,7 +23,7 @@ from zombiescope._native import (
     elf_load_address,
     plain_name,
 )
-from zombiescope.importing import kernel_names
+from zombiescope.imports import kernel_names
 from zombiescope.symbols import debugdata, jit_files
 from zombiescope.symbols.demangle import demangle
 from zombiescope.symbols.itanium_codes import MAX_TEXT

@@ -16,7 +16,7 @@ from zombiescope.agent.metrics.account import Books
 from zombiescope.agent.metrics.missing_sources import MissingSources
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import OTHER, Tally
-from zombiescope.recording.tail import Tail
+from zombiescope.store.tail import Tail
 
 LIVE = 240
 

@@ -13,7 +13,7 @@ from zombiescope.agent.config.json_schema import schema
 from zombiescope.agent.config.load import ConfigurationError, Loaded, load, needs_restart, read
 from zombiescope.agent.config.setting import Duration, Size, required, setting
 from zombiescope.agent.services import Settings, read_configuration
-from zombiescope.commands.main import run
+from zombiescope.cli.main import run
 
 ROOT = Path(__file__).parents[3]
 

@@ -21,8 +21,6 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from tests.helpers.api_client import Api
 from tests.helpers.publisher import publishing
 
-from zombiescope._feed import Feed
-from zombiescope._missing import Missing
 from zombiescope.agent import node_parts, parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.kubernetes import PART_FAILED, PART_RECOVERED, KubernetesSection, _Session, part_news
@@ -36,9 +34,11 @@ from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_part
 from zombiescope.agent.webhook.outbox import Outbox
-from zombiescope.cluster.node_events import NodeEvents
-from zombiescope.recording import health, locate
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.base.feed import Feed
+from zombiescope.base.missing import Missing
+from zombiescope.node.cluster.node_events import NodeEvents
+from zombiescope.store import health, locate
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 pytest.importorskip("lightkube")
 

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from zombiescope.agent.health import MARGIN_S, PART_STATES, Health, State
-from zombiescope.recording import health
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.health import Part
 
 
 class Clock:

@@ -12,8 +12,8 @@ from zombiescope.agent import heartbeat
 from zombiescope.agent.health import Health
 from zombiescope.agent.heartbeat import Heartbeat
 from zombiescope.agent.node_parts import SERVICES
-from zombiescope.recording import health
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.health import Part
 
 
 @pytest.fixture

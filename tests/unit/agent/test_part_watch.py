@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zombiescope.agent.part_watch import QUIET_S, PartWatch
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 WELL = Part(LIVE_DIAGNOSIS, "ok", 100.0)
 DEAD = replace(WELL, state="failed", since=200.0, why="it was ended by SIGSEGV", failures=1)

@@ -25,7 +25,7 @@ from zombiescope.agent.shipping.part import ShippingSection
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.threads import START_S, ServiceThread
 from zombiescope.agent.webhook.part import WebhookSection
-from zombiescope.recording import health
+from zombiescope.store import health
 
 PEER = "http://127.0.0.1:1"
 SECTIONS: dict[str, Callable[[Path], Any]] = {
@@ -39,7 +39,7 @@ SECTIONS: dict[str, Callable[[Path], Any]] = {
 HANGS = (
     ("account", "zombiescope.agent.metrics.account.Tail.poll"),
     ("webhook", "zombiescope.agent.webhook.part.IncidentWatch.poll"),
-    ("kubernetes", "zombiescope._feed.Feed.flush"),
+    ("kubernetes", "zombiescope.base.feed.Feed.flush"),
     ("ray", "zombiescope.agent.ray.part.Watch.look"),
     ("shipping", "zombiescope.agent.shipping.part._changed"),
 )

@@ -17,8 +17,8 @@ from zombiescope.agent.service import Context
 from zombiescope.agent.shipping import part
 from zombiescope.agent.shipping.part import FAILURES, SENT, ShippingSection, ShippingService
 from zombiescope.agent.tally import Tally
-from zombiescope.recording.freeze import freeze
-from zombiescope.shipping.policy import ShippingPolicy, backoff_s
+from zombiescope.store.freeze import freeze
+from zombiescope.store.shipping.policy import ShippingPolicy, backoff_s
 
 
 def _wait_for(is_so: Callable[[], bool]) -> None:

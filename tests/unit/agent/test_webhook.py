@@ -25,8 +25,8 @@ from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS, NEVER
 from zombiescope.agent.webhook.outbox import MOST, TOGETHER, Outbox
 from zombiescope.agent.webhook.part import SENT, WebhookSection, WebhookService
-from zombiescope.recording import health
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store import health
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 SECRET_PATH = "/services/T000/B000/verysecret"
 

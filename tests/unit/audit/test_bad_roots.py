@@ -199,7 +199,7 @@ def test_files_that_may_not_be_read(root: Path, needs: Needs) -> None:
         *unprivileged(),
         sys.executable,
         "-m",
-        "zombiescope.commands.main",
+        "zombiescope.cli.main",
         "audit",
         "--root",
         str(root),

@@ -12,8 +12,8 @@ from zombiescope import audit
 from zombiescope.audit import Finding, rules
 from zombiescope.audit.rules import auto_restart, nic_one_core, session_churn
 from zombiescope.kernel.nic_queue import NicQueue
-from zombiescope.systemd.root import Root
-from zombiescope.systemd.show import RunningUnit
+from zombiescope.node.systemd.root import Root
+from zombiescope.node.systemd.show import RunningUnit
 
 SYSTEM = "usr/lib/systemd/system"
 Audited = Callable[..., dict[str, Finding]]

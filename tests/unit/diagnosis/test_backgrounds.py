@@ -14,7 +14,7 @@ import pytest
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.lab.scenario import every
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 BACKGROUNDS = Path(__file__).parents[2] / "fixtures" / "backgrounds"
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"

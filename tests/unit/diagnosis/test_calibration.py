@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.commands.lab import calibration as published
+from zombiescope.cli.lab import calibration as published
 from zombiescope.diagnosis import calibration, patterns, ranking
 from zombiescope.diagnosis.calibration import Band, calibrated
 from zombiescope.diagnosis.incident import Actor

@@ -14,7 +14,7 @@ from tests.helpers.scenes import Runs, Scene
 from zombiescope.diagnosis.blame import is_carrier
 from zombiescope.diagnosis.carriers import CARRIER_UNITS, CARRIERS, carries_out, is_carrier_unit, stands_for_nobody
 from zombiescope.diagnosis.incident import Cause
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 IMAGE = "registry.local/ecs-agent:1.2"
 KERNEL_THREADS = ("ksoftirqd", "kworker", "kswapd")

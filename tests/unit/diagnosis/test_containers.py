@@ -12,7 +12,7 @@ from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 pytestmark = pytest.mark.timeout(120)
 BOX = "3f1c" * 16

@@ -18,8 +18,8 @@ from zombiescope.diagnosis import moments, sample_grid
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
-from zombiescope.profile import stacks
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.query import stacks
+from zombiescope.store.reader import Recording, open_recording
 
 SEGMENT_S = 30
 SEGMENTS = 4
@@ -145,7 +145,7 @@ def test_no_diagnosis_imports_pandas(tmp_path: Path) -> None:
     program = f"""
 import sys
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 with open_recording({str(write(tmp_path))!r}) as recording:
     found = diagnose(recording, recording.start_us, recording.end_us + 1)
 assert found.incidents

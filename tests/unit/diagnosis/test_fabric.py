@@ -12,7 +12,7 @@ from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.kernel.infiniband_counters import FULL
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 READINGS = 90
 """Fifteen minutes, every ten seconds."""

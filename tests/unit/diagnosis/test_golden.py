@@ -11,10 +11,10 @@ import pytest
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.importing.session import Options, Session, Silence
+from zombiescope.imports.session import Options, Session, Silence
 from zombiescope.lab import founding_case
 from zombiescope.lab.raw_case import RawCase, Work, kernel, user
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 Held = Callable[[int, float, random.Random], Work | None]
 Load = Callable[[int, int, random.Random], Mapping[str, float]]

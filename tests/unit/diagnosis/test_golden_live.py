@@ -14,7 +14,7 @@ from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause, Incident
 from zombiescope.lab.founding_case import CASE, CPUS, IN_USE, LOST_CPU, RESTART_S, TRACKED, WALK
 from zombiescope.recorder.recorder import Recorder
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 SECONDS = 26
 LOST = (12, 18)

@@ -14,7 +14,7 @@ from zombiescope.diagnosis.incident import Incident
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import classify, event_of
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 WISH = "154, GPU recovery action changed from 0x0 (None) to 0x{} (whatever this driver calls it)"
 NVLINK = "149, NETIR_LINK_EVT {} XC0 i0 Link 08 (0x004505c6 0x00000000)"

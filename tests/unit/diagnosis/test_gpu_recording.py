@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.recording.reader import open_recording
-from zombiescope.views import gpu_use
+from zombiescope.query import gpu_use
+from zombiescope.store.reader import open_recording
 
 STARVED = Path(__file__).parents[2] / "fixtures" / "recordings" / "gpu-starved.zscope"
 

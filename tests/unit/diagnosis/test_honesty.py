@@ -16,8 +16,8 @@ from tests.helpers.scenes import Scene
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.recording import columns, schema
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store import columns, schema
+from zombiescope.store.reader import Recording, open_recording
 
 SCENES = [(row, which) for row in ROWS for which in ("confirms", "refutes")]
 

@@ -20,8 +20,8 @@ from tests.unit.diagnosis.test_plans import HOSTILE, is_shell, lines, steps
 from zombiescope import audit
 from zombiescope.diagnosis import plan, plan_container
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.plans.step import Step
-from zombiescope.views.containers import Container
+from zombiescope.model.plans.step import Step
+from zombiescope.query.containers import Container
 
 
 def harmless(found: list[Step], name: str) -> None:

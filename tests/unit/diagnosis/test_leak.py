@@ -14,7 +14,7 @@ from zombiescope.diagnosis.incident import Actor, Cause
 from zombiescope.diagnosis.requesters import family
 from zombiescope.documents import cgroups
 from zombiescope.questions.window import WindowQuestion
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 READ = f"{' '.join(SYSCALL)} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
 IMAGE = "registry.local/ecs-agent:1.2"

@@ -17,9 +17,9 @@ from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.recording import incident_file
-from zombiescope.recording.freeze import list_frozen
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import incident_file
+from zombiescope.store.freeze import list_frozen
+from zombiescope.store.reader import open_recording
 
 END = START_US + 100 * SECOND
 

@@ -12,8 +12,8 @@ from zombiescope.diagnosis import printed_stacks
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_formats import event_of
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 
 def log(scene: Scene, *lines: str, at_s: float = 11) -> Scene:

@@ -12,7 +12,7 @@ from tests.helpers.scenes import SYSCALL, Scene
 from zombiescope.diagnosis import memory_work
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 FAULT = healthy.FAULT

@@ -13,8 +13,8 @@ from zombiescope.diagnosis import diagnose as long_windows
 from zombiescope.diagnosis import moments
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.moments import AROUND_US, MOST_MOMENTS, QUIET_LOOKS, Choice, Seconds, choose
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

@@ -13,7 +13,7 @@ from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.kernel_entry import system_call
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 
@@ -93,7 +93,7 @@ def test_the_commands_that_are_printed_for_an_unknown_hog_run_as_printed(tmp_pat
     for line in printed:
         words = shlex.split(line, comments=True)
         done = subprocess.run(
-            [sys.executable, "-m", "zombiescope.commands.main", *words[1:]], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "zombiescope.cli.main", *words[1:]], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, (line, done.stderr)
         assert "offset_readdir" in done.stdout

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 RECORDINGS = Path(__file__).parents[2] / "fixtures" / "recordings"
 

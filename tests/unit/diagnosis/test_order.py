@@ -11,8 +11,8 @@ from tests.helpers.scenes import SYSCALL, Scene
 from zombiescope.diagnosis import live
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.order import several_nodes, worst_first
-from zombiescope.recording import incident_file
-from zombiescope.recording.reader import open_recording
+from zombiescope.store import incident_file
+from zombiescope.store.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 WALK = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"

@@ -14,7 +14,7 @@ from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
 from zombiescope.diagnosis.pattern import FALLBACK, signature
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import kernel_hog
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 CALL = " ".join(SYSCALL)
 STAT = f"{CALL} __x64_sys_newfstatat vfs_statx filename_lookup"

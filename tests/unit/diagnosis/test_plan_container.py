@@ -14,8 +14,8 @@ from tests.unit.diagnosis.test_plans import HOSTILE, PROTECTED, is_shell, lines
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan_container import stop_what
-from zombiescope.plans.step import Step
-from zombiescope.recording.reader import open_recording
+from zombiescope.model.plans.step import Step
+from zombiescope.store.reader import open_recording
 
 ID = "dcf14f9c" * 8
 

@@ -24,7 +24,7 @@ from zombiescope.audit.protected import protection
 from zombiescope.diagnosis.carriers import CARRIER_UNITS
 from zombiescope.diagnosis.incident import Cause
 from zombiescope.diagnosis.patterns.irq_imbalance import cpu_mask
-from zombiescope.plans.step import Step, advice, change, command
+from zombiescope.model.plans.step import Step, advice, change, command
 
 SYSCTLS = {
     "kernel.bpf_stats_enabled": "0", "kernel.numa_balancing": "1", "kernel.printk": "7 4 1 7", "vm.oom_dump_tasks": "1",

@@ -10,7 +10,7 @@ from tests.helpers.training import FROM_S, LOOP, TO_S, TRAINER, Training
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Link
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 
 def training(pid: int = TRAINER) -> Training:

@@ -9,8 +9,8 @@ from tests.helpers.made import START_US, Node, write_segment
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.ray_jobs import NodeJobs, RayJobs, failure_rates
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 SECOND = 1_000_000
 INCIDENT = Incident("x", START_US + 100 * SECOND, START_US + 110 * SECOND, "closed", "warning", ())

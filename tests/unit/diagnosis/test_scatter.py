@@ -15,7 +15,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 from zombiescope.diagnosis.symptoms import core_saturated
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 EXEC = f"{SYSCALL} __x64_sys_execve bprm_execve load_elf_binary"
 FROM_S, TO_S = 20, 32

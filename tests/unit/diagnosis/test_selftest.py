@@ -18,8 +18,8 @@ import pytest
 from zombiescope.diagnosis.selftest import built_in, one_pass, process, trial
 from zombiescope.diagnosis.selftest.outcome import MEMORY, OWN_ENVIRONMENT, REINSTALL, Outcome
 from zombiescope.recorder import doctor_process
-from zombiescope.recording import schema
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store import schema
+from zombiescope.store.reader import Recording, open_recording
 
 ROOT = Path(__file__).parents[3]
 RECORDING_BYTES = 120_000

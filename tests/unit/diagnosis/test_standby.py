@@ -18,7 +18,7 @@ from tests.helpers.scenes import Scene
 
 from zombiescope.diagnosis import standby
 from zombiescope.recorder.doctor_process import ENVIRONMENT
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 STAND_IN = """
 import os, sys, time
@@ -189,7 +189,7 @@ def _runs(pid: int) -> bool:
 
 def test_a_pass_tells_how_far_it_has_got(node_dir: Path) -> None:
     loop = "for _ in range(30): steps.step('a table'); time.sleep(0.1)"
-    body = f"from zombiescope.recording import steps\n    {loop}\n    return []"
+    body = f"from zombiescope.store import steps\n    {loop}\n    return []"
     doctor = stand_in(node_dir, body)
     assert doctor.process.stdin is not None
     doctor.process.stdin.write(b"1\n")

@@ -11,7 +11,7 @@ from zombiescope.diagnosis.ancestry import Ancestry
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.sample_index import NOBODY, SampledTask
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 SECONDS = 20
 BOOT_TICKS = 500_000

@@ -13,7 +13,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.report.terminal import lines
-from zombiescope.recording.hangs import hangs
+from zombiescope.store.hangs import hangs
 
 SERVER = "fs-01.internal:/data"
 NFS = "entry_SYSCALL_64_after_hwframe;do_syscall_64;nfs_file_read;nfs_readahead;rpc_wait_bit_killable"

@@ -17,7 +17,7 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incidents import group
 from zombiescope.diagnosis.pattern import Measurement
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 WIDE = (96, 192)
 HZ = 20

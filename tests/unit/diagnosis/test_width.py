@@ -9,11 +9,11 @@ import pytest
 from tests.helpers.made import BOOT, SECOND, START_US
 from tests.helpers.wide import SYSCALL, WideNode
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.recorder.rollup import Rollup
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 WIDTHS = [16, 96, 192]
 FORK = f"{SYSCALL} __do_sys_clone kernel_clone copy_process dup_mmap"

@@ -10,11 +10,11 @@ from tests.helpers.scenes import Scene
 from tests.helpers.wide import WideNode
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.profile.heatmap import by_core
-from zombiescope.profile.selection import Selection
-from zombiescope.recording.reader import open_recording
-from zombiescope.views import strip as strips
-from zombiescope.views.cores import cores
+from zombiescope.query import strip as strips
+from zombiescope.query.cores import cores
+from zombiescope.query.heatmap import by_core
+from zombiescope.query.selection import Selection
+from zombiescope.store.reader import open_recording
 
 WIDTHS = [16, 96, 192]
 

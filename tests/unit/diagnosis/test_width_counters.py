@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.made import SECOND, START_US
 from tests.helpers.wide import FAULT, READ, SYSCALL, WideNode
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.diagnose import Diagnosis
 
 RECLAIM = f"{SYSCALL} vfs_read filemap_read page_cache_ra_unbounded try_to_free_pages shrink_node shrink_lruvec"

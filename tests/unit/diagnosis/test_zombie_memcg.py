@@ -12,7 +12,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import RELEASE, command
+from zombiescope.model.plans.step import RELEASE, command
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"

@@ -9,8 +9,8 @@ from tests.helpers.recordings import write_segment
 
 from zombiescope.documents import lanes
 from zombiescope.questions.window import Window, zone_of
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.event import Event
+from zombiescope.store.reader import open_recording
 
 SECOND = 1_000_000
 START = 1_760_000_000 * SECOND

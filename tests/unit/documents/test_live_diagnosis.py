@@ -11,7 +11,7 @@ from tests.helpers.made import SECOND, START_US, Node, write_segment
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents.live_diagnosis import Outage, outage
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 WINDOW = Window(START_US, START_US + 60 * SECOND, UTC)
 

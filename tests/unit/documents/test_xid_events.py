@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from zombiescope.commands.events import _line
+from zombiescope.cli.events import _line
 from zombiescope.documents.events import event
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 TEXT = "NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus."
 LOST = Event(1_000_000, "gpu_xid", "kmsg", "critical", TEXT, {"gpu": "0000:81:00", "xid": 79})

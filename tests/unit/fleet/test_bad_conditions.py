@@ -19,8 +19,8 @@ from zombiescope.fleet.engines import BatchRows, read_batch
 from zombiescope.fleet.engines.local import LocalEngine, given_up
 from zombiescope.fleet.gather import gather
 from zombiescope.fleet.plan import NoFleetError
-from zombiescope.recording import schema
-from zombiescope.recording.log import SegmentEncoder, encode_rows
+from zombiescope.store import schema
+from zombiescope.store.log import SegmentEncoder, encode_rows
 
 DAY = "2026-04-01"
 

@@ -13,8 +13,8 @@ from tests.helpers.cli import Cli
 from tests.unit.fleet.conftest import reported
 
 from zombiescope.fleet import digest, plan
-from zombiescope.recording import schema
-from zombiescope.recording.log import SegmentEncoder, encode_rows
+from zombiescope.store import schema
+from zombiescope.store.log import SegmentEncoder, encode_rows
 
 NODES = 9
 HALF = "\ud800"

@@ -12,7 +12,7 @@ from zombiescope.diagnosis.incident import Incident, JobFate
 from zombiescope.diagnosis.report import document
 from zombiescope.fleet.engines.local import LocalEngine
 from zombiescope.fleet.gather import gather
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 SECOND = 1_000_000
 

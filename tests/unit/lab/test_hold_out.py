@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from zombiescope.commands.failure import Failure
-from zombiescope.commands.lab import hold_out as runs
+from zombiescope.cli.failure import Failure
+from zombiescope.cli.lab import hold_out as runs
 from zombiescope.diagnosis import patterns
 from zombiescope.lab import cage, stressors
 from zombiescope.lab.hold_out import counts, is_right_path, meets_the_goal, page_of, verdict

@@ -9,8 +9,8 @@ from tests.helpers.made import HZ, SECOND, START_US, Node, write_segment
 
 from zombiescope.lab import score_hours
 from zombiescope.lab.repetition import Repetition
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store import columns
+from zombiescope.store.reader import Recording, open_recording
 
 SECONDS = 8
 SHORT, LONG = "a" * 64, "b" * 64

@@ -17,8 +17,8 @@ from zombiescope.diagnosis.report.document import document
 from zombiescope.lab.wide import WidenError, widen
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import lay_out
-from zombiescope.recording import columns
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.store import columns
+from zombiescope.store.reader import Recording, open_recording
 
 KEPT = Path(__file__).parents[2] / "fixtures" / "recordings"
 LATER_US = START_US + 40_000 * SECOND
@@ -321,7 +321,7 @@ def test_a_long_recording_has_several_segments_that_explain_themselves(
 
 
 def _table(name: str) -> Any:
-    from zombiescope.recording import schema
+    from zombiescope.store import schema
 
     return schema.BY_NAME[name]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.lab.replay import rebuild_founding_case
-from zombiescope.recording.compact import compact
+from zombiescope.store.compact import compact
 
 
 @pytest.fixture(scope="session")

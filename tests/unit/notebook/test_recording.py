@@ -10,9 +10,9 @@ import pytest
 from tests.helpers.cli import Cli
 
 import zombiescope
-from zombiescope._errors import QuestionError, UserError
+from zombiescope.base.errors import QuestionError, UserError
 from zombiescope.notebook import keywords
-from zombiescope.recording.schema import BY_NAME
+from zombiescope.store.schema import BY_NAME
 
 
 @pytest.fixture(scope="module")

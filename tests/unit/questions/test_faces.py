@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from zombiescope.commands.options import expanded
+from zombiescope.cli.options import expanded
 from zombiescope.questions import views
 from zombiescope.questions.filters import FilterQuestion
 from zombiescope.questions.parameter import Question, declared, parameter
@@ -90,7 +90,7 @@ def test_unix_seconds_with_and_without_an_at_sign_are_a_side(text: str, place: s
 
 def test_an_option_is_named_as_it_is_typed() -> None:
     """A command that calls an option otherwise complains about the name that it gave it."""
-    from zombiescope.commands.push import command
+    from zombiescope.cli.push import command
 
     fixed = expanded(command)
     assert "to" in signature(fixed).parameters

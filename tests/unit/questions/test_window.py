@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope._errors import QuestionError
+from zombiescope.base.errors import QuestionError
 from zombiescope.questions.window import Window, WindowQuestion, clock, zone_of
 
 

@@ -10,7 +10,7 @@ import pytest
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.tick import CoreTime, SampledCore, Tick
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 SECOND_US = 1_000_000
 HZ = 100

@@ -13,7 +13,7 @@ from tests.helpers.replay import IDLE, SECOND_NS, Replay, Runs, Task
 
 from zombiescope.recorder import clock
 from zombiescope.recorder.recorder import Recorder
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 AGENT = Task("agent", 2811, "/system.slice/agent.service")
 SECONDS = 24

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.helpers.tracked_containers import cid
 
-from zombiescope.containers import requester
+from zombiescope.node.containers import requester
 from zombiescope.recorder import worker
 from zombiescope.recorder.container_lookup import (
     Answer,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.helpers.tracked_containers import AGENT, LOOP, OTHER, SECOND, Node, cid, run
 
-from zombiescope.containers.description import Description
+from zombiescope.node.containers.description import Description
 from zombiescope.recorder.container_lookup import (
     ContainerAnswer,
     RunningClientsAnswer,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.helpers.tracked_containers import AGENT, LOOP, SECOND, START, Node, cid, run
 
-from zombiescope.containers.description import Description
+from zombiescope.node.containers.description import Description
 from zombiescope.recorder import containers as module
 from zombiescope.recorder.container_lookup import (
     Answer,

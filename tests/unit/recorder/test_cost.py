@@ -10,8 +10,8 @@ import pytest
 from zombiescope.recorder import cost as module
 from zombiescope.recorder.cost import RSS_EVERY, CostBook
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 NOW_US = 5_000_000
 

@@ -14,8 +14,8 @@ from zombiescope.recorder.counters import Counters
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SECOND_US = 1_000_000
 

@@ -31,8 +31,8 @@ from zombiescope.recorder.python_process import PythonProcess
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.wait_process import WaitProcess
 from zombiescope.recorder.whole_stacks import MODULE as STACK_READER
-from zombiescope.recording.event import Event
-from zombiescope.recording.health import LIVE_DIAGNOSIS, Part
+from zombiescope.store.event import Event
+from zombiescope.store.health import LIVE_DIAGNOSIS, Part
 
 FAULTS = """
 import os, signal, sys
@@ -56,10 +56,10 @@ signal.signal(signal.SIGUSR1, fault)
 """
 ENDLESS_PASS = """
 import sys, time
-from zombiescope import _helper
+from zombiescope.base import helper as _helper
 _helper.begin()
 from zombiescope.diagnosis import live, standby
-from zombiescope.recording import steps
+from zombiescope.store import steps
 def look(node_dir, from_us):
     while True:
         steps.step("in a test")
@@ -69,8 +69,8 @@ sys.exit(standby.main(sys.argv[1:]))
 """
 ENDLESS_COMPACTION = """
 import time
-from zombiescope import _helper
-from zombiescope.recording import compact
+from zombiescope.base import helper as _helper
+from zombiescope.store import compact
 _helper.begin()
 while True:
     compact._beat("in a test")

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope._python import STEADY
+from zombiescope.base.python import STEADY
 from zombiescope.recorder.doctor import BEFORE_US, FIRST_RETRY_US, MOST_US, Doctor
 from zombiescope.recorder.doctor_process import ANSWER_S, ENVIRONMENT, DoctorProcess
 from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.look_schedule import FIRST_LOOK_US, LOOKS_US
 from zombiescope.recorder.piped_process import KILL_S, SILENT_S
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 MODULE = "zombiescope_doctor_of_a_test"
 SECOND_US = 1_000_000

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from zombiescope import _feed
-from zombiescope._feed import Feed
-from zombiescope.containers.description import Description
+from zombiescope.base import feed as _feed
+from zombiescope.base.feed import Feed
+from zombiescope.node.containers.description import Description
 from zombiescope.recorder import feed as module
 from zombiescope.recorder.containers import ContainerTracker
 from zombiescope.recorder.feed import FedContainer, FedPod, FeedSocket, parse
-from zombiescope.recording import schema
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.event import Event
 
 NOW = 1_800_000_000_000_000
 UID = "0a1b2c3d-0000-4000-8000-000000000001"

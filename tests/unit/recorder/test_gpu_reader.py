@@ -13,7 +13,7 @@ from typing import IO, Any
 import pytest
 from tests.helpers.nvml_stand_in import StandIn
 
-from zombiescope import _python
+from zombiescope.base import python as _python
 from zombiescope.kernel.nvml import GpuProcess, Library
 from zombiescope.recorder import gpu_device, gpu_reader
 from zombiescope.recorder.clock import WallClock
@@ -22,7 +22,7 @@ from zombiescope.recorder.gpu_pace import COUNTERS, EVERY_S, FIGURES, SAMPLES, P
 from zombiescope.recorder.gpu_reader import GpuReader
 from zombiescope.recorder.gpu_seconds import LATE_US, SecondBook
 from zombiescope.recorder.gpu_tenants import Tenants
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 NOW_US = 1_760_000_000_000_000
 SECOND_US = 1_000_000

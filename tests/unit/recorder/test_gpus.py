@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from zombiescope._safe_files import UnsafePlaceError
+from zombiescope.base.safe_files import UnsafePlaceError
 from zombiescope.kernel import process_vitals
 from zombiescope.kernel.process_vitals import Vitals
 from zombiescope.recorder.gpu_process import GpuReaderProcess, environment
 from zombiescope.recorder.gpus import FAULT_REST_US, GpuTracker
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 NOW_US = 1_760_000_000_000_000
 SECOND_US = 1_000_000

@@ -17,7 +17,7 @@ from zombiescope.recorder.hardware_process import STUCK_S, HardwareProcess, has_
 from zombiescope.recorder.hardware_reader import HardwareReader, PortCounters
 from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 DEADLINE_S = 20.0
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from zombiescope.recorder.heartbeats import SOURCE, Heartbeats
 from zombiescope.recorder.piped_process import PipedProcess
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording import health
-from zombiescope.recording.event import Event
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.event import Event
+from zombiescope.store.health import Part
 
 WELL = Part("GPU reader", "ok", 1.0, work=3)
 CRASHED = replace(WELL, state="failed", why="crashed: SIGSEGV", failures=1)

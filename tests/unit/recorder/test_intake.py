@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from zombiescope.node.systemd.units import UnitEvent
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.intake import KERNEL_LOG, MARKS, MAX_UNIT_EVENTS, EventIntake
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
-from zombiescope.systemd.units import UnitEvent
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 NOW_US = 1_790_000_000_000_000
 

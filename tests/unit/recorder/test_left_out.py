@@ -21,8 +21,8 @@ from zombiescope.recorder.online import left_out
 from zombiescope.recorder.rings import PerfRings
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SECOND = 1_000_000
 

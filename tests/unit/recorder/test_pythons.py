@@ -22,9 +22,9 @@ from zombiescope.recorder.pythons import KEPT_US, SOURCE, PythonTracker
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stack_numbers import MOST_NUMBERS
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 from zombiescope.symbols.python.walk import Frame, Stack
 
 NOW_US = 1_760_000_000_000_000

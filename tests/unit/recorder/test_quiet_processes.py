@@ -18,9 +18,9 @@ from zombiescope.kernel import process
 from zombiescope.recorder import quiet_processes
 from zombiescope.recorder.quiet_processes import QuietProcesses
 from zombiescope.recorder.sample_writer import TaskShare
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.event import Event
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 
 NOW_US = 1_760_000_000_000_000
 SECOND_US = 1_000_000

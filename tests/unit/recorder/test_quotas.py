@@ -12,8 +12,8 @@ from zombiescope.recorder.cgroups import LEAF_EVERY_US, MAX_LEAVES, CgroupTracke
 from zombiescope.recorder.quotas import ASKED_A_TICK, MOST_WAITING, READ_A_TICK, SOURCE, WATCHED_US, Quotas
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SECOND = 1_000_000
 START = 1_000 * SECOND

@@ -14,9 +14,9 @@ from zombiescope.recorder.child import ChildProcess
 from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.stage import Stage
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.lock import Lock
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.gaps import Gap
+from zombiescope.store.lock import Lock
+from zombiescope.store.reader import open_recording
 
 AGENT = Task("agent", 2811, "/system.slice/agent.service")
 SECONDS, BROKEN_FROM, BROKEN_TO = 36, 2, 14

@@ -6,7 +6,7 @@ import time
 
 from zombiescope.kernel.tcp_sockets import TcpSocket
 from zombiescope.recorder.retransmits import REST_S, Look, RetransmitPeers, difference
-from zombiescope.recording.event import Event
+from zombiescope.store.event import Event
 
 
 def look(complete: bool = True, **sockets: tuple[str, int]) -> Look:

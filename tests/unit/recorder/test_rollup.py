@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.helpers.recordings import BOOT, SECOND, START_US
 
+from zombiescope.query.history import history
 from zombiescope.recorder import rollup as module
 from zombiescope.recorder.rollup import OTHER, Rollup
-from zombiescope.recording.log import SegmentReader
-from zombiescope.recording.reader import open_recording
-from zombiescope.recording.retention import ROLLUP_MAX_BYTES
-from zombiescope.views.history import history
+from zombiescope.store.log import SegmentReader
+from zombiescope.store.reader import open_recording
+from zombiescope.store.retention import ROLLUP_MAX_BYTES
 
 MINUTE_US = 60 * SECOND
 HOUR_US = 60 * MINUTE_US

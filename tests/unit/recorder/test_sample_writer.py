@@ -12,8 +12,8 @@ from zombiescope.kernel.process import Process
 from zombiescope.recorder import sample_writer as module
 from zombiescope.recorder.lookup import TaskAnswer, TaskQuestion
 from zombiescope.recorder.sample_writer import HOT_AGAIN_NS, MAX_CGROUP_PATHS, SETTLED_NS, SampleWriter
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SECOND_NS = 1_000_000_000
 

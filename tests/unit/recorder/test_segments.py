@@ -10,10 +10,10 @@ from zombiescope.recorder.segments import Segments
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier, Stage
 from zombiescope.recorder.tick import Tick
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
-from zombiescope.recording.log import LogFrame, SegmentReader
-from zombiescope.recording.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
+from zombiescope.store.log import LogFrame, SegmentReader
+from zombiescope.store.segment_writer import HOLDING_SEGMENT_US, SegmentWriter
 
 SECOND_US = 1_000_000
 START_US = 1_790_000_000 * SECOND_US

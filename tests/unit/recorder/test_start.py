@@ -23,7 +23,7 @@ from zombiescope.recorder.kernel_log import KernelLog
 from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.rings import PerfRings
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 SECONDS = 3
 AGENT = Task("agent", 2811, "/system.slice/agent.service")

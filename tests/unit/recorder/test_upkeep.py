@@ -12,8 +12,8 @@ from zombiescope.recorder.child import Ended
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.upkeep import RETENTION_US, Upkeep
-from zombiescope.recording import retention
-from zombiescope.recording.event import Event
+from zombiescope.store import retention
+from zombiescope.store.event import Event
 
 
 class Bench:

@@ -23,8 +23,8 @@ from zombiescope.recorder.wait_process import WaitProcess
 from zombiescope.recorder.wait_scan import TaskScan
 from zombiescope.recorder.wait_suspicion import WaitSuspicion
 from zombiescope.recorder.waits import Waits
-from zombiescope.recording import schema
-from zombiescope.recording.batch import Batch
+from zombiescope.store import schema
+from zombiescope.store.batch import Batch
 
 SECOND_US = 1_000_000
 MOUNTS = (

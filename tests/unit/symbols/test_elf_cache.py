@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope._in_root import walk_in_root
 from zombiescope._native import ElfError, SymbolTable, open_in_root
+from zombiescope.base.in_root import walk_in_root
 from zombiescope.symbols.elf import PUT_OFF, ElfCache, ElfKey, FileIdentity, open_elf
 
 Build = Callable[..., Path]
@@ -67,7 +67,7 @@ def test_without_openat2_the_walk_is_used(root: int, monkeypatch: pytest.MonkeyP
     def refused(*_: object) -> int:
         raise OSError(errno.ENOSYS, "no such call")
 
-    monkeypatch.setattr("zombiescope._in_root.open_in_root", refused)
+    monkeypatch.setattr("zombiescope.base.in_root.open_in_root", refused)
     fd = open_elf("/lib/link.so", root)
     assert os.read(fd, 10) == b"inside"
     os.close(fd)

@@ -12,7 +12,7 @@ from tests.helpers.cli import Cli
 from tests.helpers.page_server import PageServer
 from tests.helpers.recordings import BOOT, SECOND, START_US, Written, write_recording
 
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 from zombiescope.web.endpoints.node import _elsewhere
 from zombiescope.web.page import FOLDER
 

@@ -9,8 +9,8 @@ import pytest
 from tests.helpers.page_server import page_server
 from tests.helpers.recordings import write_recording
 
-from zombiescope.recording.pack import pack
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.pack import pack
+from zombiescope.store.reader import open_recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal

@@ -18,10 +18,10 @@ from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.documents.flamegraph import Reference
-from zombiescope.profile import sample_table
-from zombiescope.profile.selection import Filters, Selection
+from zombiescope.query import sample_table
+from zombiescope.query.selection import Filters, Selection
 from zombiescope.questions.window import Window
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 from zombiescope.web import report
 from zombiescope.web.frozen import Built, EmbeddedDocuments, NotBuiltError, assembled
 

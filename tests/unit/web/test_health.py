@@ -11,8 +11,8 @@ import pytest
 from tests.helpers.page_server import page_server
 from tests.helpers.recordings import Written, write_recording
 
-from zombiescope.recording import health
-from zombiescope.recording.health import LIVE_DIAGNOSIS, RECORDER, Part
+from zombiescope.store import health
+from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ import pytest
 from tests.helpers.page_server import PageServer, page_server
 from tests.helpers.recordings import SECOND, Written, write_recording
 
-from zombiescope.profile import stacks
-from zombiescope.profile.selection import Selection
-from zombiescope.recording import incident_file
-from zombiescope.recording.compact import compact
-from zombiescope.recording.reader import Recording, open_recording
+from zombiescope.query import stacks
+from zombiescope.query.selection import Selection
+from zombiescope.store import incident_file
+from zombiescope.store.compact import compact
+from zombiescope.store.reader import Recording, open_recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.page import Page
 from zombiescope.web.recordings import Place, Recordings

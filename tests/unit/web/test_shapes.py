@@ -18,9 +18,9 @@ from tests.helpers.page_server import PageServer, page_server
 from tests.helpers.recordings import Written, write_recording
 from tests.helpers.training import Training
 
-from zombiescope._missing import Missing
 from zombiescope.audit.baseline import Allowed, BaselineDiff
 from zombiescope.audit.finding import Audit, EvidenceLine, Finding
+from zombiescope.base.missing import Missing
 from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import containers as container_documents
@@ -39,15 +39,15 @@ from zombiescope.fleet.labels import Comparison, Group
 from zombiescope.fleet.report import CauseTotal, FleetReport
 from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
 from zombiescope.fleet.units import UnitShare
+from zombiescope.query.events import events
+from zombiescope.query.info import info as info_of
 from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, PythonQuestion
 from zombiescope.questions.window import Window
-from zombiescope.recording import health, incident_file
-from zombiescope.recording.gaps import Gap
-from zombiescope.recording.locate import RunningRecorder
-from zombiescope.recording.part import Damage
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.events import events
-from zombiescope.views.info import info as info_of
+from zombiescope.store import health, incident_file
+from zombiescope.store.gaps import Gap
+from zombiescope.store.locate import RunningRecorder
+from zombiescope.store.part import Damage
+from zombiescope.store.reader import open_recording
 from zombiescope.web.description import openapi
 from zombiescope.web.fleet import shortened
 from zombiescope.web.shapes import DOCUMENTS, HEADERS, LIVE

@@ -14,9 +14,9 @@ from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.documents.columns import Columns, decoded
 from zombiescope.documents.strip import columns
+from zombiescope.query.strip import FULL, MODES, NOT_MEASURED, strip
 from zombiescope.questions.window import WHOLE, WindowQuestion
-from zombiescope.recording.reader import open_recording
-from zombiescope.views.strip import FULL, MODES, NOT_MEASURED, strip
+from zombiescope.store.reader import open_recording
 
 
 def test_each_column_shows_the_worst_tick_of_each_core(written: Written) -> None:

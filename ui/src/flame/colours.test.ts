@@ -4,7 +4,7 @@ import { treeOf } from "./fixtures";
 
 describe("colours", () => {
   it("are those of the command line's SVG", () => {
-    // zombiescope.profile.colours.of(Function(...))
+    // zombiescope.query.colours.of(Function(...))
     expect(crc32("123456789")).toBe(0xcbf43926);
     expect(css(colourOf("mem_cgroup_iter", "[kernel]", "kernel", "kind", "light"))).toBe("#ecc689");
     expect(css(colourOf("main", "python3.11", "user", "kind", "light"))).toBe("#84a1eb");

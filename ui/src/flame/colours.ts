@@ -1,5 +1,5 @@
 // Colours of frames follow from names alone, so a function has the same colour in every range, recording and output: the
-// light ones by kind are those of the SVG that the command line writes (profile/colours.py), number by number.
+// light ones by kind are those of the SVG that the command line writes (query/colours.py), number by number.
 
 import type { FlameTree, FunctionTable } from "./tree";
 

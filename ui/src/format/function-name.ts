@@ -1,5 +1,5 @@
 /** Names of functions in as many letters as there are, so that two functions never look alike; the rules, and why they
- * are so, stand in src/zombiescope/profile/short_names.py, whose list of names both are tested against. Pure. */
+ * are so, stand in src/zombiescope/query/short_names.py, whose list of names both are tested against. Pure. */
 
 const TAGGED_FROM = 24;
 const LETTERS = "0123456789abcdefghjkmnpqrstvwxyz";

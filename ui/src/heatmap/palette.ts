@@ -1,6 +1,6 @@
 // Counts as colours. On the logarithmic scale (the "enhanced" one) a single sample stands out from none, and from ten;
 // on the linear one equal steps of colour are equal steps of count. Both are a wall of the darkest colour where every cell
-// has as many as the next, so the automatic one looks at the cells: profile/colours.py has the same for the SVG.
+// has as many as the next, so the automatic one looks at the cells: query/colours.py has the same for the SVG.
 
 import { mixed, packed, parsed, type Rgb } from "../flame/colours";
 

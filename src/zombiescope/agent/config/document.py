@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 
 MOST_BYTES = 1 << 20
 MOST_NODES = 20_000
@@ -20,7 +20,7 @@ class Loader(yaml.SafeLoader):
     def fetch_flow_collection_start(self, TokenClass: type) -> None:  # noqa: N803, the base class calls it that
         if self.flow_level >= DEEPEST:
             raise yaml.scanner.ScannerError(None, None, f"more than {DEEPEST} levels of [] and {{}}", self.get_mark())
-        super().fetch_flow_collection_start(TokenClass)  # type: ignore[no-untyped-call]
+        super().fetch_flow_collection_start(TokenClass)
 
 
 @dataclass(frozen=True, slots=True)

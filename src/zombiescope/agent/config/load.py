@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from zombiescope._errors import UserError
 from zombiescope.agent.config.document import MOST_BYTES, Mistake, NotYamlError, compose
 from zombiescope.agent.config.environment import overrides
 from zombiescope.agent.config.reader import Reader
 from zombiescope.agent.config.setting import rule_of
+from zombiescope.base.errors import UserError
 
 DEFAULT = Path("/etc/zombiescope/agent.yaml")
 

@@ -11,10 +11,10 @@ from typing import Any, Union, get_args, get_origin
 
 import yaml
 
-from zombiescope._errors import QuestionError
-from zombiescope._text import printable
 from zombiescope.agent.config.document import Loader, Mistake, line_of
 from zombiescope.agent.config.setting import Declared, Duration, Rule, Size, declared
+from zombiescope.base.errors import QuestionError
+from zombiescope.base.text import printable
 from zombiescope.questions.duration import duration_s
 from zombiescope.questions.size import size_bytes
 

@@ -13,7 +13,6 @@ import threading
 import time
 from typing import Any
 
-from zombiescope._missing import Missing
 from zombiescope.agent.metrics import families
 from zombiescope.agent.metrics.cgroups_account import CgroupsAccount
 from zombiescope.agent.metrics.cores_account import CoresAccount
@@ -24,9 +23,10 @@ from zombiescope.agent.metrics.incident_account import IncidentAccount
 from zombiescope.agent.metrics.missing_sources import MissingSources
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
-from zombiescope.recording import schema
-from zombiescope.recording.log import LogFrame
-from zombiescope.recording.tail import Tail
+from zombiescope.base.missing import Missing
+from zombiescope.store import schema
+from zombiescope.store.log import LogFrame
+from zombiescope.store.tail import Tail
 
 POLL_S = 5.0
 """Every frame counts however late it is read; this is how old a scrape may be."""

@@ -6,10 +6,10 @@ from collections import deque
 
 from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import OTHER, Tally
-from zombiescope.recording import schema
-from zombiescope.recording.log import Block
-from zombiescope.views.memcg_cost import LEAF_GAUGES, LeafCost, Load, judge
-from zombiescope.views.trend import since_purge
+from zombiescope.query.memcg_cost import LEAF_GAUGES, LeafCost, Load, judge
+from zombiescope.query.trend import since_purge
+from zombiescope.store import schema
+from zombiescope.store.log import Block
 
 WINDOW_US = 600 * 1_000_000
 LEAST_US = 60 * 1_000_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import Tally
-from zombiescope.recording.log import Block
+from zombiescope.store.log import Block
 
 STORE_EVERY_S = 60.0
 OWN_EVERY_S = 5.0

@@ -8,10 +8,10 @@ from typing import Any
 from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import Tally
 from zombiescope.kernel.log_formats import FORMATS
-from zombiescope.recording import schema
-from zombiescope.recording.event import Event
-from zombiescope.recording.log import Block, LogFrame
-from zombiescope.views.events import of_frame
+from zombiescope.query.events import of_frame
+from zombiescope.store import schema
+from zombiescope.store.event import Event
+from zombiescope.store.log import Block, LogFrame
 
 KERNEL_LOG = frozenset({"kmsg", "printk:console", "syslog", "journal"})
 CONTAINERS = 8192

@@ -11,8 +11,8 @@ from typing import Any
 
 from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import Tally
-from zombiescope.recording import schema
-from zombiescope.recording.log import Block
+from zombiescope.store import schema
+from zombiescope.store.log import Block
 
 SILENT_US = 60_000_000
 _GAUGES = (

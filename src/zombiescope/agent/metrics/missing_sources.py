@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json, _safe_files
-from zombiescope._missing import Missing
-from zombiescope._secrets import mask_text
-from zombiescope._text import printable
-from zombiescope.recording.layout import NODE_FILE
+from zombiescope.base import json as _json
+from zombiescope.base import safe_files
+from zombiescope.base.missing import Missing
+from zombiescope.base.secrets import mask_text
+from zombiescope.base.text import printable
+from zombiescope.store.layout import NODE_FILE
 
 MOST_BYTES = 4 << 20
 _TEXT = 500
@@ -28,7 +29,7 @@ class MissingSources:
     def read(self) -> tuple[Missing, ...]:
         """As before where the file cannot be read."""
         try:
-            with os.fdopen(_safe_files.open_to_read(self._path), "rb") as file:
+            with os.fdopen(safe_files.open_to_read(self._path), "rb") as file:
                 there = os.fstat(file.fileno())
                 written = (there.st_ino, there.st_mtime_ns, there.st_size)
                 if written != self._written:

@@ -10,15 +10,15 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from zombiescope._missing import Missing
 from zombiescope.agent import node_parts
 from zombiescope.agent.metrics import exposition
 from zombiescope.agent.metrics.door import Answer, Request
 from zombiescope.agent.metrics.parts_account import PartsAccount
 from zombiescope.agent.node_parts import BAD, VITAL, VITAL_SOURCES
 from zombiescope.agent.service import Context
-from zombiescope.recording import locate
-from zombiescope.recording.health import Part
+from zombiescope.base.missing import Missing
+from zombiescope.store import locate
+from zombiescope.store.health import Part
 
 FRESH_S = 15.0
 """A recorder writes once a second; one that has not for this long is not ready."""

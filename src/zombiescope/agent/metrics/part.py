@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zombiescope._errors import UserError
 from zombiescope.agent.config.setting import setting
 from zombiescope.agent.metrics.families import FAMILIES as FAMILIES
 from zombiescope.agent.optional import package
 from zombiescope.agent.service import Context, Service
+from zombiescope.base.errors import UserError
 from zombiescope.web import listen_address
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from zombiescope.agent import node_parts
 from zombiescope.agent.metrics import families
 from zombiescope.agent.node_parts import BAD
 from zombiescope.agent.tally import Tally
-from zombiescope.recording.health import Part
+from zombiescope.store.health import Part
 
 
 class PartsAccount:

@@ -1,1 +1,1 @@
-"""Continuous profiles: the agent's side of zombiescope.exporting.continuous."""
+"""Continuous profiles: the agent's side of zombiescope.query.exports.continuous."""

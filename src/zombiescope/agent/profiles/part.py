@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from zombiescope import _safe_files
 from zombiescope.agent import worker
 from zombiescope.agent.config.setting import Duration, Rule, setting
 from zombiescope.agent.post import is_address
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
+from zombiescope.base import safe_files
 
-MODULE = "zombiescope.exporting.continuous"
+MODULE = "zombiescope.query.exports.continuous"
 PEERS = ("pyroscope", "parca", "otlp")
 MOST_WAIT_S = 300.0
 SILENCE_S = 180.0
@@ -84,7 +84,7 @@ class ProfilesService:
 
     def _send(self, context: Context, stop: threading.Event) -> None:
         folder = context.node_dir / "agent"
-        _safe_files.make_directory(folder)
+        safe_files.make_directory(folder)
         failed: list[str] = []
         context.beat(worker.LIMIT_S + SILENCE_S)
         worker.run(

@@ -16,16 +16,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from zombiescope._errors import UserError
-from zombiescope._feed import Feed
 from zombiescope.agent.config.setting import Duration, setting
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
-from zombiescope.ray.cluster import Cluster
-from zombiescope.ray.dashboard import Dashboard, DashboardError, is_plain
-from zombiescope.ray.raylet import is_address
-from zombiescope.ray.report import Report
-from zombiescope.ray.watch import MOST_OF_A_USER, Watch
+from zombiescope.base.errors import UserError
+from zombiescope.base.feed import Feed
+from zombiescope.node.ray.cluster import Cluster
+from zombiescope.node.ray.dashboard import Dashboard, DashboardError, is_plain
+from zombiescope.node.ray.raylet import is_address
+from zombiescope.node.ray.report import Report
+from zombiescope.node.ray.watch import MOST_OF_A_USER, Watch
 
 LOOK_S = 1.0
 NOBODY_LOOK_S = 5.0

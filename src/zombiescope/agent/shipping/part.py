@@ -1,7 +1,7 @@
 """The section `shipping` and its service: looks whether there is something to send, and starts the process that sends.
 
 Looking costs a listing of a few directories (log/, frozen/, the dates), every two seconds. The process
-(shipping/worker.py) ends when nothing is left, so that a quiet node pays nothing for it.
+(store/shipping/worker.py) ends when nothing is left, so that a quiet node pays nothing for it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope._errors import QuestionError
 from zombiescope.agent import worker
 from zombiescope.agent.config.setting import Duration, Size, setting
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
-from zombiescope.recording import incident_file
-from zombiescope.shipping.policy import ShippingPolicy, backoff_s
+from zombiescope.base.errors import QuestionError
+from zombiescope.store import incident_file
+from zombiescope.store.shipping.policy import ShippingPolicy, backoff_s
 
-MODULE = "zombiescope.shipping.worker"
+MODULE = "zombiescope.store.shipping.worker"
 LOOK_S = 2.0
 ROLLUPS_S = 3600
 SILENCE_S = 300.0

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from zombiescope._secrets import mask_text
-from zombiescope._text import printable
 from zombiescope.agent.incidents import cause_of, entries, headline_of, number
 from zombiescope.agent.node_parts import brief
 from zombiescope.agent.part_watch import PartChange
+from zombiescope.base.secrets import mask_text
+from zombiescope.base.text import printable
 
 RUNBOOKS = "docs/patterns"
 """In this project; `make docs` makes pages of them for a server of your own."""

@@ -10,9 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json, _safe_files
-from zombiescope._severity import rank
 from zombiescope.agent.webhook.alert import Alert
+from zombiescope.base import json as _json
+from zombiescope.base import safe_files
+from zombiescope.base.severity import rank
 
 MOST = 200
 TOGETHER = 20
@@ -70,7 +71,7 @@ class Outbox:
             return
         try:
             self._path.parent.mkdir(mode=0o750, exist_ok=True)
-            _safe_files.replace(self._path, json.dumps(self._told).encode())
+            safe_files.replace(self._path, json.dumps(self._told).encode())
         except OSError:
             return  # a full disk: told twice after a restart is better than not at all
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from zombiescope._errors import UserError
-from zombiescope._severity import rank
 from zombiescope.agent import node_parts
 from zombiescope.agent.config.setting import Duration, setting
 from zombiescope.agent.incidents import IncidentWatch
@@ -21,6 +19,8 @@ from zombiescope.agent.tally import Family
 from zombiescope.agent.webhook.alert import PART_SEVERITY, RUNBOOKS, of_incident, of_part, part_of
 from zombiescope.agent.webhook.messages import FORMATS, HOLDS_S
 from zombiescope.agent.webhook.outbox import Outbox
+from zombiescope.base.errors import UserError
+from zombiescope.base.severity import rank
 
 POLL_S = 2.0
 FIRST_WAIT_S, MOST_WAIT_S = 2.0, 300.0

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from zombiescope._errors import UserError
-from zombiescope.systemd.root import Root
+from zombiescope.base.errors import UserError
+from zombiescope.node.systemd.root import Root
 
 OWN_ENTRIES = "/etc/zombiescope/agents.d"
 MOST_BYTES, MOST_LINE = 128 << 10, 4096

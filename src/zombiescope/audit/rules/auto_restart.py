@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
 from zombiescope.audit.protected import protection
-from zombiescope.systemd.show import RunningUnit
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd.show import RunningUnit
+from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "auto-restart"
 TITLE = "A service that crashes and is restarted, now"

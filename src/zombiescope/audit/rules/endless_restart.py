@@ -14,8 +14,8 @@ from zombiescope.audit.catalogue import Agent
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node, shown
 from zombiescope.audit.protected import protection
-from zombiescope.systemd.unit_files import Service
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd.unit_files import Service
+from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "endless-restart"
 TITLE = "A service that would be restarted for ever"

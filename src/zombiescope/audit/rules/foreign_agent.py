@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from zombiescope.audit.catalogue import Agent
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
-from zombiescope.systemd.unit_files import Service
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd.unit_files import Service
+from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "foreign-agent"
 TITLE = "A default agent of another platform"

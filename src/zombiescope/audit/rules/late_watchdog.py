@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._text import number
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
+from zombiescope.base.text import number
 
 ID = "late-watchdog"
 TITLE = "A lockup detector that misses stalls of 5 to 19 seconds"

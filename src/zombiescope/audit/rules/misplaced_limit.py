@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node, shown
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "misplaced-limit"
 TITLE = "A start limit in a section where systemd ignores it"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node, shown
-from zombiescope.systemd.unit_files import Service, Unit
-from zombiescope.systemd.unit_files.exit_status import EXEC
-from zombiescope.systemd.unit_files.service import Command
-from zombiescope.systemd.unit_files.specifiers import expand
+from zombiescope.node.systemd.unit_files import Service, Unit
+from zombiescope.node.systemd.unit_files.exit_status import EXEC
+from zombiescope.node.systemd.unit_files.service import Command
+from zombiescope.node.systemd.unit_files.specifiers import expand
 
 ID = "missing-program"
 TITLE = "A service whose program does not exist"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node, shown
-from zombiescope.systemd.unit_files.timespan import human
+from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "restart-reboots"
 TITLE = "A service that reboots the node when it fails often"

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from zombiescope._text import number
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
+from zombiescope.base.text import number
 
 ID = "serial-console"
 TITLE = "A serial console that prints the task list of an OOM kill"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.node import Node
-from zombiescope.systemd.root import Root
+from zombiescope.node.systemd.root import Root
 
 ID = "session-churn"
 TITLE = "Session scopes that churn cgroups, or pile up"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.node import Node, shown
-from zombiescope.systemd.unit_files import Unit
-from zombiescope.systemd.unit_files.calendar import repeats, runs_per_day
+from zombiescope.node.systemd.unit_files import Unit
+from zombiescope.node.systemd.unit_files.calendar import repeats, runs_per_day
 
 ID = "timer-churn"
 TITLE = "A timer that makes and removes a cgroup often"

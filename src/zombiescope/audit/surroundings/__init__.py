@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zombiescope._missing import Missing
 from zombiescope.audit.surroundings import defunct, kernel_log, quotas
 from zombiescope.audit.surroundings.defunct import Defunct
 from zombiescope.audit.surroundings.kernel_log import LogSinceBoot
 from zombiescope.audit.surroundings.quotas import Quotas, Throttled
+from zombiescope.base.missing import Missing
 
 LOG_GRANT = "CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0"
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from zombiescope._missing import Missing
-from zombiescope._severity import rank
 from zombiescope.audit.finding import Finding
 from zombiescope.audit.surroundings import Surroundings
+from zombiescope.base.missing import Missing
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis.check.cores import HeldCores, Holder, TickSpan
 from zombiescope.diagnosis.check.findings import WindowFinding
 from zombiescope.diagnosis.check.units import Units
 from zombiescope.diagnosis.diagnose import Diagnosis
-from zombiescope.recording.event import Event
-from zombiescope.systemd.show import RunningUnit
-from zombiescope.views.cgroup_growth import Growth
-from zombiescope.views.cgroups import CgroupsView, Leak
-from zombiescope.views.cost import Cost
-from zombiescope.views.network import Card, SoftnetCore
-from zombiescope.views.pressure import Reclaim, WindowPressure
+from zombiescope.node.systemd.show import RunningUnit
+from zombiescope.query.cgroup_growth import Growth
+from zombiescope.query.cgroups import CgroupsView, Leak
+from zombiescope.query.cost import Cost
+from zombiescope.query.network import Card, SoftnetCore
+from zombiescope.query.pressure import Reclaim, WindowPressure
+from zombiescope.store.event import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.sample_grid import SampleGrid
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.stacks import hottest_path
-from zombiescope.views.cores import Core, Modes, cores
-from zombiescope.views.recent import CoreTick, mean
+from zombiescope.query.cores import Core, Modes, cores
+from zombiescope.query.recent import CoreTick, mean
+from zombiescope.store.columns import Mask
+from zombiescope.store.stacks import hottest_path
 
 NAMED = 4
 """Cores of which it is looked up who held them."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from zombiescope._missing import Missing
 from zombiescope.audit.surroundings import Surroundings
+from zombiescope.base.missing import Missing
 from zombiescope.diagnosis import diagnose, leak
 from zombiescope.diagnosis.check.check import Audited, CgroupState, Check, Hogs, Network, Stall
 from zombiescope.diagnosis.check.cores import Holder, TickSpan, held_cores, holder
@@ -20,14 +20,14 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import kernel_hog, ksoftirqd_waits, machine_stall, rt_hog, stall, throttled
 from zombiescope.diagnosis.task_groups import members
-from zombiescope.recording.columns import numbers
-from zombiescope.recording.event import Event
-from zombiescope.recording.reader import Recording
-from zombiescope.views.cgroup_growth import growth, makers
-from zombiescope.views.cost import Cost, recorder_cost
-from zombiescope.views.events import events
-from zombiescope.views.network import cards, softnet
-from zombiescope.views.pressure import pressure, reclaim
+from zombiescope.query.cgroup_growth import growth, makers
+from zombiescope.query.cost import Cost, recorder_cost
+from zombiescope.query.events import events
+from zombiescope.query.network import cards, softnet
+from zombiescope.query.pressure import pressure, reclaim
+from zombiescope.store.columns import numbers
+from zombiescope.store.event import Event
+from zombiescope.store.reader import Recording
 
 MAKERS_FOLLOWED = 8
 """Of so many lines, those that moved most, it is looked up who asked for them."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from zombiescope._severity import rank
 from zombiescope.audit.finding import EvidenceLine, Finding
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
 from zombiescope.diagnosis.incidents import Group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from zombiescope._missing import Missing
+from zombiescope.base.missing import Missing
 
 SOURCES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("per-core time", ("per-core time", "softirqs", "run queue delay")),

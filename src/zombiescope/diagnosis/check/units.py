@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from zombiescope.recording.event import Event
-from zombiescope.systemd.show import RunningUnit
-from zombiescope.views.restarts import Restarts, restarts
+from zombiescope.node.systemd.show import RunningUnit
+from zombiescope.query.restarts import Restarts, restarts
+from zombiescope.store.event import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, measured, signature
-from zombiescope.plans.step import advice, change, command
+from zombiescope.model.plans.step import advice, change, command
 
 _AUDIT = (
     "__audit_syscall_exit __audit_syscall_entry audit_filter_syscall audit_filter_rules audit_filter_inodes "

@@ -11,7 +11,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
 from zombiescope.diagnosis.sample_index import BPF_PROGRAM
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 CORES = 0.3
 MOSTLY = 0.5

@@ -7,7 +7,7 @@ from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 MOSTLY = 0.6
 """With less of it something else is at work, too, and that is what has to be explained."""

@@ -10,8 +10,8 @@ from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, advice, command
-from zombiescope.recording.thresholds import THROTTLED_PERIODS
+from zombiescope.model.plans.step import Step, advice, command
+from zombiescope.store.thresholds import THROTTLED_PERIODS
 
 _UNTHROTTLE = (
     "sched_cfs_period_timer distribute_cfs_runtime unthrottle_cfs_rq tg_unthrottle_up walk_tg_tree_from "

@@ -7,8 +7,8 @@ from zombiescope.diagnosis.excess import judge
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Says, signature
-from zombiescope.plans.step import advice, command
-from zombiescope.views.cgroups import Leak
+from zombiescope.model.plans.step import advice, command
+from zombiescope.query.cgroups import Leak
 
 MANY_PER_S = 20.0
 """A node that starts a pod a second makes some ten cgroups for it."""

@@ -10,7 +10,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what
-from zombiescope.plans.step import Step, command, note
+from zombiescope.model.plans.step import Step, command, note
 
 MANY = 5_000
 """182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""

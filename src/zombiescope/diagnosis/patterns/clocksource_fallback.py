@@ -9,7 +9,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used
 from zombiescope.diagnosis.symptoms.slow_clock import SLOW, current
-from zombiescope.plans.step import Step, advice, command, note
+from zombiescope.model.plans.step import Step, advice, command, note
 
 READS = ("read_hpet", "acpi_pm_read", "acpi_pm_read_verified", "jiffies_read")
 READING_CORES = 0.1

@@ -8,7 +8,7 @@ from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import SETTING_RISK, shell
-from zombiescope.plans.step import Act, Step, advice, change, command, note
+from zombiescope.model.plans.step import Act, Step, advice, change, command, note
 
 FULL_RATIO = 0.85
 """Entries are dropped early from here on; at 1.0 packets are."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured
-from zombiescope.plans.step import command
+from zombiescope.model.plans.step import command
 
 FULL_RATIO = 0.95
 ROOM_RATIO = 0.85

@@ -6,7 +6,7 @@ from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 FIX = Fix(
     "look at the cooling of this machine: fans, filters, inlet temperature, the rack",

@@ -10,7 +10,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, command, note
+from zombiescope.model.plans.step import Step, command, note
 
 KINDS = ("io_error", "fs_error", "nfs_not_responding")
 BESIDE_WAITERS = 0.3

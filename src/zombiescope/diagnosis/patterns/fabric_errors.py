@@ -8,7 +8,7 @@ from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.plan import is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.kernel.infiniband_counters import FULL
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 MEANS = {
     "corruption": "packets arrive damaged though every link says they are whole",

@@ -18,7 +18,7 @@ from zombiescope.diagnosis.memory_balance import LEAST, balance
 from zombiescope.diagnosis.memory_work import EXIT, FILE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 MANY_PER_S = 50
 """A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""

@@ -7,7 +7,7 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 SCANNED_PER_S = 25_000
 """100 MB of pages looked at in a second; a node with free memory looks at none."""

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.patterns.gpu_slow import LOCKED
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.kernel.pci_address import device
-from zombiescope.plans.step import Step, change, command, note
+from zombiescope.model.plans.step import Step, change, command, note
 
 
 def examine(case: Case) -> Evidence:

@@ -6,7 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
 from zombiescope.diagnosis.waits import lasted_s, longest, tasks_of, where, who
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 
 def examine(case: Case) -> Evidence:

@@ -12,7 +12,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.kernel.pci_address import device
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 KINDS = ("gpu_xid", "nvswitch_sxid", "gpu_init")
 _SWITCH = {

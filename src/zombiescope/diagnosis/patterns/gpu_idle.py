@@ -9,7 +9,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 
 def examine(case: Case) -> Evidence:

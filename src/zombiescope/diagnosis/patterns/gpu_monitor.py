@@ -6,7 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
 from zombiescope.diagnosis.sample_index import expanded
-from zombiescope.plans.step import advice, change, command
+from zombiescope.model.plans.step import advice, change, command
 
 MONITORS = (
     "nvidia-smi",

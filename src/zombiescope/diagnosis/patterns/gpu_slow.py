@@ -9,7 +9,7 @@ from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.kernel.pci_address import device
-from zombiescope.plans.step import Step, command, note
+from zombiescope.model.plans.step import Step, command, note
 
 _TO_DO = {
     "heat": "look at the air and the fans of the node, and at its neighbours in the rack; move the job meanwhile",

@@ -14,7 +14,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 IDLE_RATIO = 0.5
 HELD_RATIO = 0.9

@@ -11,7 +11,7 @@ from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.waits import lasted_s, longest, tasks_of, what, where, who
-from zombiescope.plans.step import Step, command, note
+from zombiescope.model.plans.step import Step, command, note
 
 KIND = "hung_task"
 LOCK_ALONE = 0.3

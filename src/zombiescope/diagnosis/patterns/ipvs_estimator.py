@@ -6,7 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 SOFTIRQ_RATIO = 0.1
 """50 to 200 ms of every two seconds were reported: 2.5 to 10% of the core, and all of it while it lasts."""

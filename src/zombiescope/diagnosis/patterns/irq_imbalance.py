@@ -12,7 +12,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cards, shell, write_file
 from zombiescope.kernel.cpu import parse_list
-from zombiescope.plans.step import Step, advice, change, command
+from zombiescope.model.plans.step import Step, advice, change, command
 
 ALONE = 4.0
 """Times the packets of the core that takes most after it: then it is alone, whatever other cards bring to others."""

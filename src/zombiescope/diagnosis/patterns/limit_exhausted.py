@@ -10,7 +10,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.plan import is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, advice, command, note
+from zombiescope.model.plans.step import Step, advice, command, note
 
 WHO = {
     "tasks": command("ps -eLo user,comm --no-headers | sort | uniq -c | sort -rn | head", "whose they are"),

@@ -3,7 +3,7 @@ holds the core or waits for somebody who does."""
 
 from __future__ import annotations
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import printed_stacks
 from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
@@ -11,7 +11,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.printed_stacks import PrintedStack
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, change, command, note
+from zombiescope.model.plans.step import Step, change, command, note
 
 KINDS = ("soft_lockup", "hard_lockup", "rcu_stall")
 BEFORE_US, AFTER_US = SECOND_US, 10 * SECOND_US

@@ -10,8 +10,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
-from zombiescope.plans.step import Step, advice, command, note
-from zombiescope.recording.thresholds import LITTLE_STOLEN
+from zombiescope.model.plans.step import Step, advice, command, note
+from zombiescope.store.thresholds import LITTLE_STOLEN
 
 STOPPERS = ("multi_cpu_stop", "stop_machine_cpuslocked", "stop_machine")
 _KERNEL = "the kernel stopped all cores itself (stop_machine), as for a change of its own code"

@@ -10,7 +10,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cgroup_file
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 HITS_PER_S = 50.0
 """Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""

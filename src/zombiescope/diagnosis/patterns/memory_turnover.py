@@ -11,7 +11,7 @@ from zombiescope.diagnosis.memory_work import KINDS, NEW, Kind
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Signature, cpu_used, measured
 from zombiescope.diagnosis.patterns.gpu_monitor import is_monitor
 from zombiescope.diagnosis.plan import shell
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 SHOWN = 3
 """Kinds of work that are listed."""

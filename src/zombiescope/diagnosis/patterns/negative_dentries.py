@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.case import PAST_US, Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
-from zombiescope.plans.step import Step, change, command, note
+from zombiescope.model.plans.step import Step, change, command, note
 
 MANY = 200_000
 """A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
-from zombiescope.plans.step import command
+from zombiescope.model.plans.step import command
 
 LEAST_CORES = 0.1
 """Each side; 0.5 of a CPU in the caller and 0.4 in the kworker were measured on 6.18."""

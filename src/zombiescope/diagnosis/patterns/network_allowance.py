@@ -9,7 +9,7 @@ from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 COUNTERS = {
     "bw_in_allowance_exceeded": "incoming bandwidth",

@@ -7,7 +7,7 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl
-from zombiescope.plans.step import advice
+from zombiescope.model.plans.step import advice
 
 UPDATED_PER_S = 50_000
 """Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""

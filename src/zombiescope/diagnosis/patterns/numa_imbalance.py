@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 
 def examine(case: Case) -> Evidence:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._text import number
+from zombiescope.base.text import number
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import set_sysctl, setting
-from zombiescope.plans.step import Step, advice, command
-from zombiescope.recording.thresholds import HOLE_US
+from zombiescope.model.plans.step import Step, advice, command
+from zombiescope.store.thresholds import HOLE_US
 
 SERIAL = ("ttyS", "ttyAMA", "hvc", "ttyUSB", "ttyMSM")
 OOM = ("oom_kill", "oom_invoked", "oom_summary", "memcg_oom")

@@ -10,9 +10,9 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
-from zombiescope.plans.step import advice, command
-from zombiescope.recording.event import Event
-from zombiescope.views.cgroups import CgroupsView
+from zombiescope.model.plans.step import advice, command
+from zombiescope.query.cgroups import CgroupsView
+from zombiescope.store.event import Event
 
 KILLS = ("oom_kill",)
 SUMMARIES = ("memcg_oom", "oom_summary")

@@ -12,7 +12,7 @@ from zombiescope.diagnosis.memory_balance import balance
 from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, SWAP, kinds
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 FAULTS_PER_S = 100_000
 """A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""

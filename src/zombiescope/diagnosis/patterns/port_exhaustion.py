@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 SEARCH_CORES = 0.3
 """CPU in looking for a free port: with free ports a connect() takes microseconds of it."""

@@ -7,7 +7,7 @@ import numpy as np
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 CORES = 2
 """Waiting needs two; Cloudflare saw twelve kswapd threads at it."""

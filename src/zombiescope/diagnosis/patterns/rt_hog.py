@@ -12,8 +12,8 @@ from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_us
 from zombiescope.diagnosis.plan import may_change, shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
-from zombiescope.plans.step import Step, change, command, note
-from zombiescope.recording.thresholds import REAL_TIME_RATIO
+from zombiescope.model.plans.step import Step, change, command, note
+from zombiescope.store.thresholds import REAL_TIME_RATIO
 
 _CHRT = {1: "-f", 2: "-r"}
 """SCHED_FIFO and SCHED_RR as chrt calls them."""

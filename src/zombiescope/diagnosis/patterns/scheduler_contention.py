@@ -9,7 +9,7 @@ from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
-from zombiescope.plans.step import advice, command
+from zombiescope.model.plans.step import advice, command
 
 LITTLE_US_PER_S = 200_000
 """Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""

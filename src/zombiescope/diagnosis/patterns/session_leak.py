@@ -8,8 +8,8 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
-from zombiescope.plans.step import advice, command
-from zombiescope.views.cgroups import Leak
+from zombiescope.model.plans.step import advice, command
+from zombiescope.query.cgroups import Leak
 
 MANY = 500
 """Thousands of abandoned sessions kept pid 1 at 50 to 90% (systemd 37880)."""

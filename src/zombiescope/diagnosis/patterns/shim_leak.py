@@ -5,7 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
-from zombiescope.plans.step import command, note
+from zombiescope.model.plans.step import command, note
 
 RUNTIMES = ("containerd-shim", "containerd", "dockerd", "crio", "conmon", "kubelet", "runc")
 MORE_SHIMS = 20

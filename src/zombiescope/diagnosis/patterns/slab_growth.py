@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.plans.step import Step, command, note
+from zombiescope.model.plans.step import Step, command, note
 
 MANY_DYING = 2000
 GROWN_DENTRIES = 100_000

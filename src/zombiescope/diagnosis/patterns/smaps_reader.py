@@ -6,7 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, signature
 from zombiescope.diagnosis.plan import shell
-from zombiescope.plans.step import command
+from zombiescope.model.plans.step import command
 
 LARGE_BYTES = 1 << 30
 """A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""

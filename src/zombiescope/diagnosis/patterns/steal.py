@@ -5,8 +5,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
-from zombiescope.plans.step import advice, command, note
-from zombiescope.recording.thresholds import LITTLE_STOLEN, STOLEN_RATIO
+from zombiescope.model.plans.step import advice, command, note
+from zombiescope.store.thresholds import LITTLE_STOLEN, STOLEN_RATIO
 
 
 def examine(case: Case) -> Evidence:

@@ -11,8 +11,8 @@ from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measur
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.waits import daemon, lasted_s, longest, tasks_of, what, where, who
-from zombiescope.plans.step import Step, advice, command, note
-from zombiescope.recording.hangs import REMOTE
+from zombiescope.model.plans.step import Step, advice, command, note
+from zombiescope.store.hangs import REMOTE
 
 LOCAL = ("disk", "journal", "frozen")
 _DISK = re.compile(r"[a-z][a-z0-9-]{1,31}")

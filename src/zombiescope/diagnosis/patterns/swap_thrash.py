@@ -7,7 +7,7 @@ from dataclasses import replace
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 _SWAPS_IN = "do_swap_page swap_read_folio swapin_readahead swap_cluster_readahead swap_readpage"
 

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
-from zombiescope.plans.step import Step
+from zombiescope.model.plans.step import Step
 
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
 SCANNED_PER_S = 50_000

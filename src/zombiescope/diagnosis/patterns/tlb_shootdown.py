@@ -7,7 +7,7 @@ from zombiescope.diagnosis.excess import interrupt, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 MANY_PER_S = 10_000
 """An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""

@@ -10,7 +10,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, command
 
 TOOK = 0.3
 """Of the core: who had less did not take it from anybody."""

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.plans.step import change, command, note
+from zombiescope.model.plans.step import change, command, note
 
 MOST_PIDS = 64
 

@@ -9,7 +9,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.writeback_stalled import target, writers
 from zombiescope.diagnosis.waits import daemon, lasted_s, where
-from zombiescope.plans.step import advice, command, note
+from zombiescope.model.plans.step import advice, command, note
 
 PAGE_BYTES = 4096
 NEAR = 0.9

@@ -14,8 +14,8 @@ from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
-from zombiescope.plans.step import RELEASE, Act, Step, advice, command
-from zombiescope.views import memcg_cost, memcg_walks
+from zombiescope.model.plans.step import RELEASE, Act, Step, advice, command
+from zombiescope.query import memcg_cost, memcg_walks
 
 MANY = 1_000
 CLEAR_MAJORITY = 0.75

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from zombiescope._severity import rank
+from zombiescope.base.severity import rank
 from zombiescope.diagnosis import incident_plan
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Incident, JobFate

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from zombiescope._text import printable
+from zombiescope.base.text import printable
 from zombiescope.diagnosis import incident_plan
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import (
@@ -22,7 +22,7 @@ from zombiescope.diagnosis.incident import (
     how_often,
     job_lines,
 )
-from zombiescope.plans.step import Step
+from zombiescope.model.plans.step import Step
 
 Clock = Callable[[int], str]
 _COMMANDS = ("undo", "verify")

@@ -21,7 +21,7 @@ from zombiescope.diagnosis.incident import (
     how_often,
     job_lines,
 )
-from zombiescope.plans.step import Step
+from zombiescope.model.plans.step import Step
 
 Piece = tuple[str, str]
 Clock = Callable[[int], str]

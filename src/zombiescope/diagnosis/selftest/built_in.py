@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json
-from zombiescope._errors import UserError
+from zombiescope.base import json as _json
+from zombiescope.base.errors import UserError
 
 RECORDING = Path(__file__).with_name("recording.zscope")
 EXPECTED = Path(__file__).with_name("expected.json")

@@ -14,7 +14,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis, examine
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.selftest import built_in
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 BEFORE_US = 12_000_000
 """What is diagnosed of the recording: its end, as in a live pass. The journal of the hour before is history."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zombiescope import _json, _python
+from zombiescope.base import json as _json
+from zombiescope.base import python as _python
 from zombiescope.diagnosis.selftest.outcome import (
     AGAIN,
     MEMORY,

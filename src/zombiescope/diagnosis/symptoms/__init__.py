@@ -12,7 +12,7 @@ from pkgutil import iter_modules
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording import steps
+from zombiescope.store import steps
 
 
 @cache

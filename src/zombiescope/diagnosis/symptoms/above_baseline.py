@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording import columns
+from zombiescope.store import columns
 
 FACTOR = 4.0
 LEAST_CORES = 0.5

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.network import Card, cards
+from zombiescope.query.network import Card, cards
 
 PER_SECOND = 1.0
 PACKETS_RATIO = 0.001

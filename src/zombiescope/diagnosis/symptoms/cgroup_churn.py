@@ -9,8 +9,8 @@ from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.cgroup_growth import makers
-from zombiescope.views.cgroups import Leak
+from zombiescope.query.cgroup_growth import makers
+from zombiescope.query.cgroups import Leak
 
 PER_SECOND = 2.0
 

@@ -1,5 +1,5 @@
 """Containers that are started for ever, by a restart policy, by kubelet or by a loop: no unit restarts meanwhile, and
-the runtime's own is healthy. views/container_loops.py says what sets them apart from a queue of jobs.
+the runtime's own is healthy. query/container_loops.py says what sets them apart from a queue of jobs.
 
 The recorder's own events about it count too: it remembers more than a short window shows.
 """
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.event import Event
-from zombiescope.views.container_families import Family, families
-from zombiescope.views.container_loops import Loop, loops
+from zombiescope.query.container_families import Family, families
+from zombiescope.query.container_loops import Loop, loops
+from zombiescope.store.event import Event
 
 EVENT = "container_restart"
 IN_PLACE = frozenset({"id", "pod"})

@@ -14,7 +14,7 @@ import numpy as np
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
-from zombiescope.recording.saturation import SATURATED_RATIO
+from zombiescope.store.saturation import SATURATED_RATIO
 
 NODE_BUSY_RATIO = 0.9
 _MODES = ("system", "softirq", "irq")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.columns import Ints
+from zombiescope.store.columns import Ints
 
 MANY = 10
 WITHIN_US = 600 * SECOND_US

@@ -12,8 +12,8 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.symptoms.tasks_wait import place
 from zombiescope.kernel.mountinfo import FAMILIES
-from zombiescope.recording.hangs import HANGS_S
-from zombiescope.views.waiting import Served
+from zombiescope.query.waiting import Served
+from zombiescope.store.hangs import HANGS_S
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

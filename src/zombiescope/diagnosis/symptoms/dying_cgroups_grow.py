@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.cgroup_growth import growth
+from zombiescope.query.cgroup_growth import growth
 
 PER_SECOND = 1.0
 """Those that were removed a moment ago may still be on their way out."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from zombiescope._severity import Severity
-from zombiescope._time import SECOND_US
+from zombiescope.base.severity import Severity
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.bursts import PAST_US, Burst, Bursts
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
 from zombiescope.kernel import infiniband_counters
 from zombiescope.kernel.infiniband import ACTIVE
 from zombiescope.kernel.infiniband_counters import TROUBLE, Says
-from zombiescope.recording.columns import Ints
+from zombiescope.store.columns import Ints
 
 LEAST: dict[Says, int] = {
     "cable": 10, "flap": 3, "congestion": 100, "peer": 10, "loss": 100, "receiver": 100, "corruption": 1, "driver": 3,

@@ -5,7 +5,7 @@ between two readings; its memory has errors that could not be corrected; or its 
 full load looks like and is no symptom, and neither are clocks that are low because nothing runs. Heat that the driver
 regulates is one only where the clock fell against this GPU's own past.
 
-What the driver counts as heat is believed only where the GPU is not certainly cool (recording/gpu_clocks.py). A clock
+What the driver counts as heat is believed only where the GPU is not certainly cool (store/gpu_clocks.py). A clock
 that stands still far below its maximum while the GPU is used, cool and within its power limit, is locked.
 """
 
@@ -17,14 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.kernel import nvml_codes as codes
-from zombiescope.recording.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
-from zombiescope.views.gpu_use import Floats, GpuSeries, fall
+from zombiescope.query.gpu_use import Floats, GpuSeries, fall
+from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
 
 SLOWED_RATIO = 0.2
 LEAST_S = 3

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
@@ -20,8 +20,8 @@ from zombiescope.diagnosis.gpu_loss import GpuLoss, clause, of_gpu
 from zombiescope.diagnosis.held_up import Witness
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
-from zombiescope.views.gpu_tenants import Tenant
-from zombiescope.views.gpu_use import GpuSeries, falls
+from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.query.gpu_use import GpuSeries, falls
 
 LEAST_S = 2
 MOST_FALLS = 20

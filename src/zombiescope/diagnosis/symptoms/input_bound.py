@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.symptom import Detector, Symptom

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_loss import PAST_US, clause, of_gpu
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
-from zombiescope.views.gpu_use import falls
+from zombiescope.query.gpu_use import falls
 
 LEAST_S = 10
 """A batch that takes a while is no change."""

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.columns import Mask
-from zombiescope.recording.thresholds import CALLS_ON_A_CORE_PER_S
+from zombiescope.store.columns import Mask
+from zombiescope.store.thresholds import CALLS_ON_A_CORE_PER_S
 
 LEAST_US = 2_000_000
 LEAST_BEFORE = 3

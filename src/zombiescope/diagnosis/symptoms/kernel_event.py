@@ -13,13 +13,13 @@ from itertools import groupby
 
 import numpy as np
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis import announcements, gpu_faults
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_faults import GpuStory
 from zombiescope.diagnosis.symptom import THINGS, Detector, Symptom
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.event import Event
+from zombiescope.store.columns import Ints
+from zombiescope.store.event import Event
 
 TOGETHER_US = 10_000_000
 REPORTS = frozenset({"kernel_log", "kernel_warning"})

@@ -45,9 +45,9 @@ from zombiescope.diagnosis.task_groups import (
     kind,
 )
 from zombiescope.diagnosis.usual import Usual
-from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.container_names import SHORT_ID
-from zombiescope.recording.thresholds import HOG_RATIO, MODERATE_RATIO, MOSTLY_KERNEL
+from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.container_names import SHORT_ID
+from zombiescope.store.thresholds import HOG_RATIO, MODERATE_RATIO, MOSTLY_KERNEL
 
 MODERATE_BINS = 5 * SECOND_BINS
 EXPLAINED = 0.8

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.thresholds import NEAR_LIMIT
+from zombiescope.store.thresholds import NEAR_LIMIT
 
 FULL = 0.97
 

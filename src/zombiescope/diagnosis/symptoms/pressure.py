@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.pressure import pressure
+from zombiescope.query.pressure import pressure
 
 LIMITS: tuple[tuple[str, str, float, Severity, str], ...] = (
     ("memory", "full", 0.3, "critical", "every runnable task was stalled on memory"),

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._severity import Severity
+from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.views.pressure import pressure, reclaim
+from zombiescope.query.pressure import pressure, reclaim
 
 LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
     ("allocstall", 1.0, "warning", "allocations had to free memory themselves before they got any"),

@@ -15,7 +15,7 @@ from zombiescope.diagnosis.sample_grid import BIN_US, SECOND_BINS, moving_sum
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.thresholds import REAL_TIME_RATIO
+from zombiescope.store.thresholds import REAL_TIME_RATIO
 
 REAL_TIME = {1: "SCHED_FIFO", 2: "SCHED_RR", 6: "SCHED_DEADLINE"}
 

@@ -18,7 +18,7 @@ from zombiescope.diagnosis.crowd import crowd_on
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.columns import Mask
+from zombiescope.store.columns import Mask
 
 WAITED_US = 1_000_000
 ROOM_RATIO = 0.6

@@ -13,7 +13,7 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.thresholds import STOLEN_RATIO
+from zombiescope.store.thresholds import STOLEN_RATIO
 
 LEAST_S = 2
 

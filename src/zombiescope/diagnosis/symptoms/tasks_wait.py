@@ -1,7 +1,7 @@
 """Tasks that wait in the kernel and do not come back: for a disk, a file server, a FUSE daemon, a GPU driver, a lock.
 
 They use no CPU and take no sample, so nothing else here sees them. Who waits for the same thing is one symptom: an
-incident is about the thing, and its victims are many. What a wait has to be for that is in recording/hangs.py.
+incident is about the thing, and its victims are many. What a wait has to be for that is in store/hangs.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
 from zombiescope.kernel.mountinfo import FAMILIES
-from zombiescope.recording.hangs import REMOTE, STORAGE, thing
-from zombiescope.views.waiting import WaitingTask
+from zombiescope.query.waiting import WaitingTask
+from zombiescope.store.hangs import REMOTE, STORAGE, thing
 
 BLOCK_KINDS = frozenset({"disk", "journal", "writeback", "swap"})
 MOST_NAMES = 4

@@ -12,7 +12,7 @@ from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.thresholds import THROTTLED_PERIODS
+from zombiescope.store.thresholds import THROTTLED_PERIODS
 
 THROTTLED_RATIO = 0.05
 

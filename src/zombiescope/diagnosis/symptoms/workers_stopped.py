@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import idle_gpus
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.quiet_workers import Quiet, quiet, used, used_before
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.recording.hangs import STOPPED
+from zombiescope.store.hangs import STOPPED
 
 LEAST_S = 5.0
 LEAST_WORKERS = 2

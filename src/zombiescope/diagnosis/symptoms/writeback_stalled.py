@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.symptoms.tasks_wait import MOST_NAMES, span
-from zombiescope.recording.hangs import HANGS_S
-from zombiescope.views.waiting import WaitingTask
+from zombiescope.query.waiting import WaitingTask
+from zombiescope.store.hangs import HANGS_S
 
 SLOW_BYTES_PER_S = 2_000_000
 """Any disk of this century, but one that is being throttled to death, takes more than this."""

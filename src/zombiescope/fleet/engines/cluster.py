@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zombiescope._errors import UserError
+from zombiescope.base.errors import UserError
 from zombiescope.fleet.engines import BatchRows, read_batch
 from zombiescope.fleet.engines.local import given_up
 from zombiescope.fleet.results import Batch

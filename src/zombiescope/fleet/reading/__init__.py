@@ -10,7 +10,7 @@ from zombiescope.fleet import tables
 from zombiescope.fleet.plan import NODE_DAY, Item, ItemStore
 from zombiescope.fleet.reading import identity, rollups, windows
 from zombiescope.fleet.tables import Rows
-from zombiescope.recording.store import Store
+from zombiescope.store.store import Store
 
 _TOO_FAR_AHEAD_S = 1.0
 

@@ -6,12 +6,12 @@ import json
 import math
 from typing import Any
 
-from zombiescope import _json
-from zombiescope._severity import SEVERITIES
+from zombiescope.base import json as _json
+from zombiescope.base.severity import SEVERITIES
 from zombiescope.fleet import tables
 from zombiescope.fleet.plan import Item, ItemStore
 from zombiescope.fleet.tables import Rows
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 
 MOST_LABELS = 64
 MOST_OF_A_NAME, MOST_OF_A_TEXT = 200, 400

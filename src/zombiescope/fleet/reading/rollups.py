@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope._time import HOUR_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.fleet import tables
 from zombiescope.fleet.plan import Item, ItemStore
 from zombiescope.fleet.reading.identity import MOST_OF_A_NAME, labels_text, text
 from zombiescope.fleet.tables import Rows
-from zombiescope.recording import schema
-from zombiescope.recording.layout import ROLLUP_FOLDER
-from zombiescope.recording.log import Block, DamagedError, SegmentReader
+from zombiescope.store import schema
+from zombiescope.store.layout import ROLLUP_FOLDER
+from zombiescope.store.log import Block, DamagedError, SegmentReader
 
 MOST_HOURS, MOST_UNITS = 24 * 60, 4096
 _TOGETHER = 4096

@@ -1,7 +1,7 @@
 """Incident windows of a day, as far as they were shipped: stacks, events and leaks, counted.
 
 Samples are read part by part and only three of their columns; what leaves here is a count for each stack, in all and
-on cores that the kernel held at that second (recording/saturation.py). A node with a thousand times as many samples as
+on cores that the kernel held at that second (store/saturation.py). A node with a thousand times as many samples as
 another takes a thousand times as long and no more memory than its largest part; of its stacks the MOST_STACKS hottest
 are kept, and the rest is counted as one.
 """
@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zombiescope import _json
-from zombiescope._time import SECOND_US
+from zombiescope.base import json as _json
+from zombiescope.base.time import SECOND_US
 from zombiescope.fleet.plan import Item, ItemStore
 from zombiescope.fleet.reading.identity import MOST_OF_A_NAME, MOST_OF_A_TEXT
 from zombiescope.fleet.tables import Rows
-from zombiescope.profile import stacks
-from zombiescope.profile.stacks import Stacks
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Ints, Mask
-from zombiescope.recording.part import Part
-from zombiescope.recording.reader import Recording
-from zombiescope.recording.saturation import KERNEL_COLUMNS, SATURATED_RATIO
-from zombiescope.recording.stacks import KERNEL_KINDS
+from zombiescope.query import stacks
+from zombiescope.query.stacks import Stacks
+from zombiescope.store import columns
+from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.part import Part
+from zombiescope.store.reader import Recording
+from zombiescope.store.saturation import KERNEL_COLUMNS, SATURATED_RATIO
+from zombiescope.store.stacks import KERNEL_KINDS
 
 MOST_STACKS, MOST_EVENTS, MOST_LEAKS = 2000, 200, 200
 REST = "(other stacks)"

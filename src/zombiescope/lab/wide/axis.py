@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from zombiescope.recording import columns
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.reader import Recording
+from zombiescope.store import columns
+from zombiescope.store.columns import Ints
+from zombiescope.store.reader import Recording
 
 NULL = np.iinfo(np.int64).min
 """Stands for "not measured" in arrays of numbers."""

@@ -16,8 +16,8 @@ from zombiescope.lab.wide.identity import Identity
 from zombiescope.lab.wide.output import Rows, rows_of
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording import schema
-from zombiescope.recording.columns import Ints
+from zombiescope.store import schema
+from zombiescope.store.columns import Ints
 
 LEVELS = ("total", "live", "dying")
 SUMS = ("created", "removed", "released", "lost")

@@ -12,8 +12,8 @@ from zombiescope.lab.wide.output import Rows
 from zombiescope.lab.wide.series import SeriesNumbers
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import Room, Tile
-from zombiescope.recording import schema
-from zombiescope.recording.columns import Ints
+from zombiescope.store import schema
+from zombiescope.store.columns import Ints
 
 FIGURES = tuple(name for name in schema.CORES.names if name not in ("time", "interval_us", "cpu"))
 _LONGEST = FIGURES.index("max_gap_us")

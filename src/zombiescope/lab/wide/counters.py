@@ -17,8 +17,8 @@ from zombiescope.lab.wide.output import Rows
 from zombiescope.lab.wide.series import Name, SeriesNumbers, names_of
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording import schema
-from zombiescope.recording.columns import Ints
+from zombiescope.store import schema
+from zombiescope.store.columns import Ints
 
 OF_THE_FAULT = ("conntrack", "probe")
 

@@ -17,7 +17,7 @@ from zombiescope.lab.wide.identity import Identity
 from zombiescope.lab.wide.output import Rows, rows_of
 from zombiescope.lab.wide.series import irq_of
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 _ONCE = ("recorder", "mark", "sysfs")
 """Sources of events that are about the node or the recorder, not about what runs on its cores."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from zombiescope._time import SECOND_US
+from zombiescope.base.time import SECOND_US
 from zombiescope.lab.wide.axis import Axis, Slots
 from zombiescope.lab.wide.events import rows_at, spread
 from zombiescope.lab.wide.identity import Identity
 from zombiescope.lab.wide.output import Rows
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 _CARD = ("uuid", "pci")
 _COUNTED = (

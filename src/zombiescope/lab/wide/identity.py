@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from zombiescope.recording import schema
+from zombiescope.store import schema
 
 _OF_A_CORE = re.compile(
     r"(ksoftirqd|migration|cpuhp|rcuc|rcuop|rcuos|rcuog|idle_inject|irq_work|backlog_napi|watchdog|kworker)/(\d+)(?=$|:)"

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from zombiescope.lab.wide.axis import NULL
-from zombiescope.recording import layout, schema
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.log import encode_columns
-from zombiescope.recording.segment_writer import SegmentWriter
+from zombiescope.store import layout, schema
+from zombiescope.store.columns import Ints
+from zombiescope.store.log import encode_columns
+from zombiescope.store.segment_writer import SegmentWriter
 
 SEGMENT_US = 120_000_000
 

@@ -15,8 +15,8 @@ from zombiescope.lab.wide.identity import Identity
 from zombiescope.lab.wide.output import Lists, Rows, rows_of
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording import columns, schema
-from zombiescope.recording.columns import Ints
+from zombiescope.store import columns, schema
+from zombiescope.store.columns import Ints
 
 _MOVED = ("time", "cpu", "task", "stack", "period")
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from zombiescope.lab.wide.source import Source
 from zombiescope.lab.wide.tile import Tile
-from zombiescope.recording.columns import Ints
+from zombiescope.store.columns import Ints
 
 Name = tuple[str, str, str | None, str]
 """Source, name, key and kind."""

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from zombiescope._errors import UserError
-from zombiescope._time import SECOND_US
+from zombiescope.base.errors import UserError
+from zombiescope.base.time import SECOND_US
 from zombiescope.lab.wide.axis import NULL, Axis, Slots, axis_of, slots
-from zombiescope.recording import columns, schema
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.reader import Recording
+from zombiescope.store import columns, schema
+from zombiescope.store.columns import Ints
+from zombiescope.store.reader import Recording
 
 
 class WidenError(UserError):

@@ -19,9 +19,9 @@ from zombiescope.lab.wide.samples import NodeSamples, Stacks
 from zombiescope.lab.wide.series import SeriesNumbers
 from zombiescope.lab.wide.source import Source, WidenError
 from zombiescope.lab.wide.tile import Tile, lay_out
-from zombiescope.recording import schema
-from zombiescope.recording.columns import Ints
-from zombiescope.recording.reader import Recording
+from zombiescope.store import schema
+from zombiescope.store.columns import Ints
+from zombiescope.store.reader import Recording
 
 __all__ = ["Spliced", "WidenError", "widen"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from zombiescope.lab.wide.axis import LIKE, Slots
 from zombiescope.lab.wide.source import Source, WidenError
-from zombiescope.recording.columns import Ints
+from zombiescope.store.columns import Ints
 
 Room = npt.NDArray[np.float64]
 

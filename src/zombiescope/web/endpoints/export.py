@@ -16,8 +16,8 @@ from starlette.responses import Response, StreamingResponse
 
 from zombiescope.documents import export as export_documents
 from zombiescope.documents.selection import profile
-from zombiescope.exporting.formats import BINARY, EVERY_EVENT, Format, writer
-from zombiescope.exporting.samples import ExportSamples
+from zombiescope.query.exports.formats import BINARY, EVERY_EVENT, Format, writer
+from zombiescope.query.exports.samples import ExportSamples
 from zombiescope.questions.views import ExportQuestion, ProfileQuestion
 from zombiescope.web.frozen import NotBuiltError
 from zombiescope.web.parameters import query

@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from zombiescope.recording import health
-from zombiescope.recording.health import Part
+from zombiescope.store import health
+from zombiescope.store.health import Part
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.responder import Rec, Responder, says
 

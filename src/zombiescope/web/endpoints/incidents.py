@@ -13,7 +13,7 @@ from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents.incidents import AROUND_US, DiagnosisAnswer
 from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.questions.window import WHOLE, Window, WindowQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 from zombiescope.web import report as frozen_report
 from zombiescope.web.frozen import NotBuiltError
 from zombiescope.web.held_recording import HeldRecording

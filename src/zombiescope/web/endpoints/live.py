@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from zombiescope.recording import incident_file
+from zombiescope.store import incident_file
 from zombiescope.web.follower import Follower, Watcher, brief, message
 from zombiescope.web.refusal import Refusal
 from zombiescope.web.responder import ERRORS, Rec, Responder

@@ -20,7 +20,7 @@ from zombiescope.documents import status as status_documents
 from zombiescope.documents import worst as worst_documents
 from zombiescope.questions.views import AuditQuestion, ContainersQuestion, HistoryQuestion
 from zombiescope.questions.window import WindowQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says

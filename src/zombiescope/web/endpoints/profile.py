@@ -10,13 +10,13 @@ from zombiescope.documents import flamechart as chart_documents
 from zombiescope.documents import flamegraph as flame_documents
 from zombiescope.documents import heatmap as heat_documents
 from zombiescope.documents.columns import Columns
-from zombiescope.profile.selection import EVERYTHING
+from zombiescope.query.selection import EVERYTHING
 from zombiescope.questions.views import (
     FlamechartQuestion,
     FlamegraphQuestion,
     HeatmapQuestion,
 )
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says

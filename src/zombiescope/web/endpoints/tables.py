@@ -14,7 +14,7 @@ from zombiescope.documents.columns import Columns
 from zombiescope.questions import sides
 from zombiescope.questions.views import DiffQuestion, PythonQuestion, StacksQuestion, TracksQuestion, WhoQuestion
 from zombiescope.questions.window import WindowQuestion
-from zombiescope.recording.reader import Recording
+from zombiescope.store.reader import Recording
 from zombiescope.web.endpoints.profile import AgainstRec
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.parameters import query

@@ -13,8 +13,8 @@ from zombiescope.audit.surroundings import Surroundings
 from zombiescope.diagnosis.check.check import Audited, Check
 from zombiescope.diagnosis.check.examine import examine
 from zombiescope.diagnosis.check.findings import WindowFinding
-from zombiescope.recording.reader import open_recording
-from zombiescope.recording.schema import SOFTIRQS
+from zombiescope.store.reader import open_recording
+from zombiescope.store.schema import SOFTIRQS
 
 HZ = 99
 NOTHING = Audited()

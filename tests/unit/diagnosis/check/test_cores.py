@@ -11,7 +11,7 @@ from tests.unit.diagnosis.check.looks import NOTHING, Stacks, checked, core, fou
 from zombiescope.audit.surroundings import Surroundings
 from zombiescope.diagnosis.check.check import verdict
 from zombiescope.diagnosis.check.examine import examine
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 READ = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64", "__x64_sys_read", "vfs_read", "read_iter_zero")
 

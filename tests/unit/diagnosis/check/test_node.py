@@ -9,13 +9,13 @@ import pytest
 from tests.helpers.recordings import SECOND, START_US
 from tests.unit.diagnosis.check.looks import checked, core, counters, event, found
 
-from zombiescope._missing import Missing
 from zombiescope.audit.finding import EvidenceLine, Finding
 from zombiescope.audit.surroundings import Surroundings
 from zombiescope.audit.surroundings.quotas import Throttled
+from zombiescope.base.missing import Missing
 from zombiescope.diagnosis.check.check import Audited, verdict
 from zombiescope.diagnosis.check.findings import WindowFinding
-from zombiescope.systemd.show import RunningUnit
+from zombiescope.node.systemd.show import RunningUnit
 
 END_US = START_US + 10 * SECOND
 

@@ -14,7 +14,7 @@ from zombiescope.audit.surroundings.quotas import Throttled
 from zombiescope.diagnosis.check.check import Check
 from zombiescope.diagnosis.check.examine import examine
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.recording.reader import open_recording
+from zombiescope.store.reader import open_recording
 
 Case = Callable[[Path], Check]
 SYSCALL = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64")

@@ -1,4 +1,4 @@
-/** Whose the frozen samples are: the groups of profile/groups.py, and what is counted by them. */
+/** Whose the frozen samples are: the groups of query/groups.py, and what is counted by them. */
 
 import { Grower } from "../../flame/grow";
 import { packedTree } from "../../flame/pack";

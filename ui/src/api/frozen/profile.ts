@@ -130,7 +130,7 @@ function exactMap<H>(table: FrozenTable, range: Span | null, byCore: boolean): C
   return answer<H>(scalars, { values });
 }
 
-/** The time around a sample that it stands for, by the rows in which that lies: profile/heatmap.py says why. */
+/** The time around a sample that it stands for, by the rows in which that lies: query/heatmap.py says why. */
 function spreadOver(cells: Float32Array, at: number, period: number, rows: number, weight: number): void {
   const [low, high] = [(at - period / 2) * rows, (at + period / 2) * rows];
   for (let row = Math.floor(low); row < high; row++) {

@@ -1,5 +1,5 @@
 /**
- * The samples that were frozen into the page (profile/sample_table.py writes them), and which of them a question is about.
+ * The samples that were frozen into the page (query/sample_table.py writes them), and which of them a question is about.
  * Filters mean what they mean on the server: a filter keeps whole samples and never cuts a stack; within one filter any
  * value will do, and of several all must hold.
  */
@@ -333,7 +333,7 @@ function pairsOf(table: FrozenTable, params: Params): Uint8Array | null {
 
 type Fit = (task: Task) => boolean;
 
-/** What each filter means, as recording/container_names.py has it. */
+/** What each filter means, as store/container_names.py has it. */
 const FITS: Record<"comm" | "unit" | "container" | "pod" | "image", (value: string) => Fit> = {
   comm: (value) => of(value, (task) => [task.comm]),
   unit: (value) => of(value, (task) => [task.unit]),

@@ -1,0 +1,141 @@
+"""`zombiescope agent`: recorder, diagnosis and what a platform asks of a node, configured by one file.
+
+It checks everything, then becomes the supervisor (execve), which does not carry the command line's modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from zombiescope.agent.optional import package
+from zombiescope.base import interrupt
+from zombiescope.base import python as _python
+from zombiescope.cli.failure import Failure
+from zombiescope.cli.output import Json, examples, note, print_document
+from zombiescope.cli.record import writable_dir
+from zombiescope.store import locate
+
+if TYPE_CHECKING:
+    from zombiescope.agent.config.load import Loaded
+
+EXAMPLES = examples(
+    "agent                           # configured in /etc/zombiescope",
+    "agent --config agent.yaml --check-config",
+    "agent --listen 127.0.0.1:9400",
+)
+
+
+def command(
+    directory: Annotated[
+        str | None,
+        typer.Argument(metavar="DIR", show_default=False, help="Where to record. Default: as configured."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", show_default=False, help="Default: /etc/zombiescope/agent.yaml, if it is there."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check-config", help="Name every mistake in the configuration, and end.")
+    ] = False,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            metavar="ADDRESS:PORT",
+            show_default=False,
+            help="Where /metrics, /healthz and /readyz are. Default: as configured, else 127.0.0.1:9321.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse keys that this version does not know, instead of naming them.")
+    ] = False,
+    json_: Json = False,
+) -> None:
+    """Record and diagnose this node as a service, with metrics and alerts for a platform.
+
+    One YAML file configures it; ZOMBIESCOPE_SECTION__KEY in the environment stands over it. SIGHUP reads both again.
+    What fails beside the recorder is said and started again, and never stops the recorder.
+    """
+    package("yaml", "agent")  # before any module of the configuration, all of which read YAML
+    _set_overrides(directory, listen)
+    loaded = _loaded(config)
+    if check:
+        raise typer.Exit(_report(loaded, config, strict, json_))
+    _refuse_mistakes(loaded, strict)
+    if recorder := locate.running_recorder():
+        raise Failure(
+            f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
+            "one agent or recorder per node: stop it first",
+        )
+    _become_supervisor(loaded, config, strict)
+
+
+def _set_overrides(directory: str | None, listen: str | None) -> None:
+    """An option stands over the environment, which stands over the file: also when that is read again."""
+    from zombiescope.agent.config.environment import variable
+
+    for path, value in (("recorder.dir", writable_dir(directory) if directory else None), ("metrics.listen", listen)):
+        if value is not None:
+            os.environ[variable(path)] = value
+
+
+def _loaded(config: Path | None) -> Loaded:
+    from zombiescope.agent.config.load import load
+    from zombiescope.agent.parts import sections
+
+    return load(config, sections())
+
+
+def _report(loaded: Loaded, config: Path | None, strict: bool, as_json: bool) -> int:
+    """Every mistake on a line; the exit code says whether the agent would start."""
+    from dataclasses import asdict
+
+    refused = bool(loaded.mistakes) if strict else bool(loaded.wrong)
+    if as_json:
+        print_document("agent", {"usable": not refused, "mistakes": [asdict(one) for one in loaded.mistakes]})
+        return int(refused)
+    for mistake in loaded.mistakes:
+        note(str(mistake))
+    if not loaded.mistakes:
+        note(f"{config or 'the configuration'}: nothing is wrong")
+    return int(refused)
+
+
+def _refuse_mistakes(loaded: Loaded, strict: bool) -> None:
+    refused = list(loaded.mistakes) if strict else loaded.wrong
+    for mistake in refused:
+        note(str(mistake))
+    if refused:
+        raise Failure(f"the configuration has {len(refused)} mistake(s)", "fix the lines above")
+
+
+def _become_supervisor(loaded: Loaded, config: Path | None, strict: bool) -> None:
+    section: Any = loaded.sections["recorder"]
+    place = writable_dir(str(section.directory))
+    node_dir = str(Path(place).resolve() / f"node={section.node_name}")
+    given = {
+        "node_dir": node_dir,
+        "recorder": {**section.arguments(), "dir": place},
+        "services": {
+            "config": str(config.absolute()) if config else None,
+            "strict": strict,
+            "node_dir": node_dir,
+            "node": section.node_name,
+        },
+    }
+    arguments = _python.module("zombiescope.agent", json.dumps(given))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    interrupt.hold()
+    try:
+        os.execve(arguments[0], arguments, _python.environment())  # noqa: S606  our own interpreter, our own module
+    finally:  # only where it did not become it
+        interrupt.release()

@@ -1,0 +1,152 @@
+"""ROOT and the options that every fleet command has; progress; and the statistics, read where they are not known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from zombiescope.cli.failure import Failure
+from zombiescope.cli.output import note
+from zombiescope.cli.quantities import duration_s
+
+if TYPE_CHECKING:
+    from zombiescope.fleet.engines import Engine
+    from zombiescope.fleet.gather import Gathered, Progress
+
+ENGINES = ("duckdb", "ray")
+_SAY_EVERY = 10
+"""Lines about progress, where there is no terminal to draw a bar on."""
+
+Root = Annotated[
+    str,
+    typer.Argument(
+        metavar="ROOT", help="A directory or object-store address (s3://bucket/prefix) with node=NAME directories."
+    ),
+]
+
+
+def _last_us(text: str) -> int:
+    return 0 if text == "all" else round(duration_s(text) * 1e6)
+
+
+def _moment_us(text: str) -> int:
+    try:
+        return round(float(text) * 1e6)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no time; write 2026-04-01T12:00 (UTC) or Unix seconds") from None
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def _engine(text: str) -> str:
+    if text not in ENGINES:
+        raise typer.BadParameter(f"{text!r} is no engine; it is {' or '.join(ENGINES)}")
+    return text
+
+
+Last = Annotated[
+    int, typer.Option("--last", parser=_last_us, metavar="DURATION", help="The last 24h, 7d ... of the fleet; or all.")
+]
+Until = Annotated[
+    int | None,
+    typer.Option(
+        "--to", parser=_moment_us, metavar="T", help="Where that ends: ISO (UTC) or Unix seconds.", show_default=False
+    ),
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", parser=_engine, metavar="NAME", help="duckdb: this machine. ray: a Ray cluster.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=1024,
+        metavar="N",
+        help="Readers at a time. Default: as many as cores.",
+        show_default=False,
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="A running cluster, or auto. Default: one is started here.",
+        show_default=False,
+    ),
+]
+ResultsDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--results",
+        metavar="DIR",
+        help="Where per-node results are kept. Default: below ~/.cache/zombiescope.",
+        show_default=False,
+    ),
+]
+
+
+def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
+    if name == "ray":
+        from zombiescope.fleet.engines.cluster import RayEngine
+
+        return RayEngine(address, workers)
+    if address is not None:
+        raise typer.BadParameter("--ray-address: only with --engine ray")
+    from zombiescope.fleet.engines.local import LocalEngine
+
+    return LocalEngine(workers)
+
+
+@contextmanager
+def gathered(root: str, last_us: int, until_us: int | None, engine: Engine, results: Path | None) -> Iterator[Gathered]:
+    """The statistics of the window."""
+    from zombiescope.fleet.gather import gather
+    from zombiescope.fleet.results import default_directory
+
+    place = results or default_directory(root)
+    try:
+        with _progress() as progress:
+            found = gather(root, place, engine, last_us or None, until_us, progress)
+    except PermissionError as error:
+        raise Failure(
+            f"{error.filename or root} may not be read or written by this user",
+            "choose with --results where results are kept",
+        ) from error
+    try:
+        yield found
+    finally:
+        found.statistics.close()
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """How far it is: a bar where there is a terminal, else a line now and then."""
+    if not sys.stderr.isatty():
+        said = [0]
+
+        def say(done: int, of: int) -> None:
+            if of > 200 and done * _SAY_EVERY // of > said[0]:
+                said[0] = done * _SAY_EVERY // of
+                note(f"{done:,} of {of:,} node-days read")
+
+        yield say
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("reading node-days"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)

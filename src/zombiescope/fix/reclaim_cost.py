@@ -1,0 +1,79 @@
+"""What reclaiming from a parent takes from the living: neither kernel interface aims at the dead.
+
+v1 force_empty empties the parent itself and everything below it, and with swap it swaps out what their processes hold;
+no setting of the parent keeps it from that, since each cgroup below has its own swappiness. v2 memory.reclaim takes a
+part from each; from v6.9 on it is asked to leave such memory alone (68cd9050d871), before that it may swap too.
+
+Cached files are read again, which is slow for a while. Swapping out a training job is an outage, so a parent whose
+living could be swapped has to be named by a person, and so has one of which nothing can be said.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from zombiescope.fix.reclaim import Parent
+from zombiescope.kernel import meminfo
+from zombiescope.kernel.cgroup_leaf import parse_flat
+from zombiescope.kernel.procfile import read_file
+from zombiescope.kernel.release import kernel_version
+
+FEW_BYTES = 16 << 20
+"""Of a shell and its helpers: swapped out, nobody notices."""
+_LEAVES_ANONYMOUS_FROM = (6, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """None: it cannot be told."""
+
+    own_file_bytes: int | None
+    """Page cache of the parent itself. On cgroup2 it cannot be told from that of the dead."""
+    beside_file_bytes: int | None
+    """Page cache of the cgroups below it that live."""
+    swapped_bytes: int | None
+    """Memory of processes that may be swapped out; 0 where there is no swap, or the kernel leaves it alone."""
+    processes: int
+    """In the parent itself."""
+
+    @property
+    def lines(self) -> list[str]:
+        own, beside, swapped = self.own_file_bytes, self.beside_file_bytes, self.swapped_bytes
+        found = (
+            [] if own is None else [f"{own:,} bytes of its own page cache go too: it has {self.processes} processes"]
+        )
+        if beside is None:
+            found.append("how much page cache the living below it lose cannot be told")
+        else:
+            found.append(f"{beside:,} bytes of page cache of the living below it go too, and are read from disk again")
+        if swapped:
+            found.append(f"up to {swapped:,} bytes of the memory of living processes may be swapped out")
+        return found
+
+    @property
+    def why_named(self) -> str | None:
+        """Why it is not done before a person has named the parent; None where the plan's consent is enough."""
+        if self.beside_file_bytes is None:
+            return "what it would take from the living cannot be told"
+        if self.swapped_bytes is None or self.swapped_bytes > FEW_BYTES:
+            return "living processes below it may be swapped out"
+        return None
+
+
+def cost(parent: Parent, root: str = "/") -> Cost:
+    stat = parse_flat(read_file(f"{parent.directory}/memory.stat") or b"") if parent.held is not None else {}
+    own = max(0, stat["cache"] - stat.get("shmem", 0)) if "cache" in stat else None
+    beside = None if parent.held is None else parent.held.living_file_bytes
+    processes = len((read_file(f"{parent.directory}/cgroup.procs") or b"").split())
+    return Cost(own, beside, _swapped(parent, stat, root), processes)
+
+
+def _swapped(parent: Parent, stat: dict[str, int], root: str) -> int | None:
+    known = meminfo.read(root)
+    if known is not None and known.get("swap_total_bytes") == 0:
+        return 0
+    version = kernel_version(os.uname().release)
+    if parent.version == 2 and version is not None and version >= _LEAVES_ANONYMOUS_FROM:
+        return 0
+    return stat.get("total_rss", stat.get("anon"))

@@ -1,0 +1,1 @@
+"""Values that several packages share: they are declared here once and change nothing."""

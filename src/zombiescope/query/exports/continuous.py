@@ -1,0 +1,124 @@
+"""Samples to a store of profiles all the time: one run sends what was recorded since the last, and ends.
+
+    python -m zombiescope.query.exports.continuous NODE_DIR STATE_FILE < policy.json
+
+It is started again and again, because numpy and pyarrow would take 80 MB for as long as they are loaded. What was sent
+is one number in the state file. What waits lies in the recording and nowhere else, so a peer that is away costs no
+memory; after `backlog_s` the oldest is passed over, and that is counted. Spans begin at multiples of their length, and
+only whole ones are sent. Killed between the peer's answer and the number, a run sends one span again: none of these
+peers can be told that it has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from zombiescope.base import json as _json
+from zombiescope.base import safe_files
+from zombiescope.base.confinement import confine
+from zombiescope.base.errors import UserError
+from zombiescope.base.text import printable
+from zombiescope.query.exports.peer import Peer
+from zombiescope.query.exports.push import EVERY_US, Target, push
+from zombiescope.query.exports.samples import ExportSamples
+from zombiescope.query.selection import Filters, Selection
+from zombiescope.store.reader import open_recording
+
+SETTLED_US = 5_000_000
+"""Rows of a second may come this much later."""
+STEP_US = 300_000_000
+"""As much is read at once: it bounds the memory of a run that has much to make good."""
+Say = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PushPolicy:
+    to: Target
+    url: str
+    name: str = "zombiescope"
+    labels: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    token_file: str | None = None
+    plain_http: bool = False
+    timeout_s: float = 10.0
+    backlog_s: float = 900.0
+
+    def peer(self) -> Peer:
+        """Raises PushError, OSError."""
+        bearer = {}
+        if self.token_file:
+            bearer["Authorization"] = f"Bearer {Path(self.token_file).read_text('utf-8').strip()}"
+        return Peer(self.url, {**bearer, **self.headers}, self.timeout_s, plain=self.plain_http)
+
+
+def run(node_dir: Path, state: Path, policy: PushPolicy, say: Say, now_us: int | None = None) -> None:
+    """Sends all whole spans that wait. Raises UserError, OSError."""
+    peer, length_us = policy.peer(), EVERY_US[policy.to]
+    now_us = time.time_ns() // 1000 if now_us is None else now_us
+    sent_us = _read(state)
+    with open_recording(node_dir, since_us=sent_us or now_us - round(policy.backlog_s * 1e6)) as recording:
+        end_us = min(recording.end_us, now_us - SETTLED_US) // length_us * length_us
+        oldest_us = max(end_us - round(policy.backlog_s * 1e6), recording.start_us) // length_us * length_us
+        start_us = max(sent_us or end_us - length_us, oldest_us)
+        if sent_us is not None and start_us > sent_us:
+            say({"skipped_s": (start_us - sent_us) / 1e6})
+        labels = {"node": recording.name, **_labels(recording.node), **policy.labels}
+        while start_us < end_us:
+            until_us = min(start_us + STEP_US, end_us)
+            filters = Filters(every_event=policy.to == "otlp")
+            samples = ExportSamples(Selection(recording, start_us, until_us, filters))
+            for sent in push(samples, policy.to, peer, policy.name, labels, length_us):
+                _write(state, sent.end_us)
+                say({"samples": sent.samples, "bytes": sent.bytes, "requests": 1})
+            _write(state, until_us)
+            start_us = until_us
+
+
+def _labels(node: dict[str, Any]) -> dict[str, str]:
+    recorded = node.get("labels")
+    return {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}
+
+
+def _read(state: Path) -> int | None:
+    try:
+        with os.fdopen(safe_files.open_to_read(state), "rb") as file:
+            sent_us = _json.loads(file.read(4096))["sent_us"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return sent_us if isinstance(sent_us, int) and sent_us > 0 else None
+
+
+def _write(state: Path, sent_us: int) -> None:
+    safe_files.replace(state, json.dumps({"sent_us": sent_us}).encode())
+
+
+def _say(document: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 2 or arguments[0].startswith("-"):
+        sys.stderr.write("usage: python -m zombiescope.query.exports.continuous NODE_DIR STATE_FILE < policy.json\n")
+        return 2
+    os.nice(10)
+    confine(programs=True)  # it needs sockets, and none of the recorder's capabilities
+    try:
+        policy = PushPolicy(**_json.loads(sys.stdin.buffer.read(1 << 20)))
+        run(Path(arguments[0]), Path(arguments[1]), policy, _say)
+    except (UserError, OSError, ValueError, TypeError) as error:
+        _say({"failure": printable(str(error))})
+    return 0
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    os._exit(code)  # threads of pyarrow may still be letting go of a file (see cli/main.py)

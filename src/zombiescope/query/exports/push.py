@@ -1,0 +1,166 @@
+"""Sends samples to a store of profiles, one request for each span of time.
+
+    pyroscope   POST URL/ingest?name=NAME{labels}&from=&until=&format=pprof     body: pprof
+    parca       WriteRaw of parca.profilestore.v1alpha1.ProfileStoreService     pprof in a message, as gRPC-Web: Parca's
+                server serves its gRPC methods over plain HTTP that way. An address that ends in /profiles/writeraw gets
+                the JSON of grpc-gateway instead.
+    otlp        POST URL/v1development/profiles                                 ExportProfilesServiceRequest, gzipped
+
+Pyroscope and Parca know the time of a profile only: the shorter the span, the more of the time is kept. OTLP keeps the
+time of every sample.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Literal
+from urllib.parse import unquote, urlencode, urlsplit
+
+from zombiescope.query.exports import otlp, pprof
+from zombiescope.query.exports.peer import Peer, PushError, Response
+from zombiescope.query.exports.protobuf import fields, message, text
+from zombiescope.query.exports.samples import ExportSamples
+from zombiescope.query.exports.time_slices import TimeSlice, slices
+
+Target = Literal["pyroscope", "parca", "otlp"]
+EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
+WRITE_RAW = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+GATEWAY = "/profiles/writeraw"
+OTLP_PATH = "/v1development/profiles"
+
+_LABEL_NAME = re.compile(r"[^a-zA-Z0-9_]")
+_LABEL_VALUE = re.compile(r'[{},="\s]+')
+_TRAILERS = 0x80
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request that the peer accepted."""
+
+    samples: int
+    bytes: int
+    start_us: int
+    end_us: int
+
+
+def push(
+    samples: ExportSamples,
+    target: Target,
+    peer: Peer,
+    name: str,
+    labels: Mapping[str, str],
+    every_us: int | None = None,
+) -> Iterator[Sent]:
+    """Sends span after span and yields each. Raises PushError at the first that is not accepted."""
+    send = _TARGETS[target]
+    for window in slices(samples, every_us or EVERY_US[target]):
+        size = send(samples, window, peer, name, labels)
+        yield Sent(int(samples.weights(window.rows).sum()), size, window.start_us, window.end_us)
+
+
+def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+    body = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
+    hz = samples.node.get("hz")
+    asked = {
+        "name": f"{_clean(name)}{{{','.join(f'{key}={_clean(value)}' for key, value in _named(labels).items())}}}",
+        "from": window.start_us // 1_000_000,
+        "until": -(-window.end_us // 1_000_000),
+        "format": "pprof",
+        "spyName": "zombiescope",
+        **({"sampleRate": round(hz)} if isinstance(hz, int | float) and hz > 0 else {}),
+    }
+    base = peer.url.removesuffix("/ingest")
+    peer.post(f"{base}/ingest?{urlencode(asked)}", body, _headers("binary/octet-stream"))
+    return len(body)
+
+
+def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+    profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
+    # Parca distinguishes kinds of profiles by __name__; this is what its own agent uses for CPU.
+    named = {"__name__": "process_cpu", "job": name, **_named(labels)}
+    if urlsplit(peer.url).path.endswith(GATEWAY):
+        series = {
+            "labels": {"labels": [{"name": key, "value": value} for key, value in named.items()]},
+            "samples": [{"rawProfile": base64.b64encode(profile).decode()}],
+        }
+        body = json.dumps({"series": [series]}).encode()
+        peer.post(peer.url, body, _headers("application/json"))
+        return len(body)
+    pairs = b"".join(message(1, text(1, key) + text(2, value)) for key, value in named.items())
+    request = message(2, message(1, pairs) + message(2, message(1, profile)))
+    body = b"\0" + len(request).to_bytes(4, "big") + request
+    asked = {**_headers("application/grpc-web+proto"), "Accept": "application/grpc-web+proto", "X-Grpc-Web": "1"}
+    _check_grpc(peer, peer.post(peer.url.removesuffix(WRITE_RAW) + WRITE_RAW, body, asked))
+    return len(body)
+
+
+def _check_grpc(peer: Peer, answer: Response) -> None:
+    """gRPC says in trailers whether it worked, whatever HTTP said; gRPC-Web has them at the end of the body."""
+    trailers = {key.lower(): value for key, value in answer.headers.items()} | _trailers(answer.body)
+    status = trailers.get("grpc-status")
+    if status is None:
+        raise PushError(f"{peer.url} does not answer as a gRPC server does", "is it Parca?")
+    if status.strip() != "0":
+        said = " ".join(unquote(trailers.get("grpc-message", "")).split())
+        raise PushError(f"{peer.url} refuses the profile: gRPC status {status.strip()}" + (f": {said}" if said else ""))
+
+
+def _trailers(body: bytes) -> dict[str, str]:
+    found: dict[str, str] = {}
+    at = 0
+    while at + 5 <= len(body):
+        size = int.from_bytes(body[at + 1 : at + 5], "big")
+        if body[at] & _TRAILERS:
+            for line in body[at + 5 : at + 5 + size].decode("latin-1").split("\r\n"):
+                key, colon, value = line.partition(":")
+                if colon:
+                    found[key.strip().lower()] = value.strip()
+        at += 5 + size
+    return found
+
+
+def _otlp(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
+    request = otlp.pieces(samples, [window.rows], window.start_us, window.end_us, name, tuple(labels.items()))
+    body = gzip.compress(b"".join(request), pprof.GZIP_LEVEL, mtime=0)
+    asked = {**_headers("application/x-protobuf"), "Content-Encoding": "gzip"}
+    answer = peer.post(peer.url.removesuffix(OTLP_PATH) + OTLP_PATH, body, asked)
+    _check_partial(peer, answer.body)
+    return len(body)
+
+
+def _check_partial(peer: Peer, body: bytes) -> None:
+    """An OTLP peer may answer 200 and yet reject: ExportProfilesPartialSuccess says how many profiles, and why."""
+    for field, partial in fields(body):
+        if field == 1 and isinstance(partial, bytes):
+            said = dict(fields(partial))
+            if said.get(1):
+                why = said.get(2, b"")
+                reason = " ".join(why.decode("utf-8", "replace").split()) if isinstance(why, bytes) else ""
+                raise PushError(f"{peer.url} rejected {said[1]!r} profiles" + (f": {reason}" if reason else ""))
+
+
+def _headers(content: str) -> dict[str, str]:
+    return {"Content-Type": content, "User-Agent": f"zombiescope/{version('zombiescope')}"}
+
+
+def _named(labels: Mapping[str, str]) -> dict[str, str]:
+    """Labels under names that Prometheus allows."""
+    return {_LABEL_NAME.sub("_", key): value for key, value in labels.items() if value}
+
+
+def _clean(value: str) -> str:
+    """Without what ends a value in Pyroscope's name{key=value,...}."""
+    return _LABEL_VALUE.sub("_", value)
+
+
+_TARGETS: dict[Target, Callable[[ExportSamples, TimeSlice, Peer, str, Mapping[str, str]], int]] = {
+    "pyroscope": _pyroscope,
+    "parca": _parca,
+    "otlp": _otlp,
+}

@@ -1,0 +1,135 @@
+"""Whose a sample is: the tasks of a window in groups by owner, unit, pod, container, image, process, thread or name.
+
+One rule for the root level of a flame graph, the table of who ran, tracks over time and exports, so that the same name
+means the same samples in all of them. A later row of the same task knows more and replaces the earlier one. Samples of
+a task that nobody named are a group of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from zombiescope.query.levels import Level
+from zombiescope.query.selection import Selection
+from zombiescope.store import columns, container_names
+from zombiescope.store.columns import Ints
+from zombiescope.store.container_names import NO_NAMES, ContainerName, ContainerNames
+
+NOBODY: dict[str, str] = {
+    "owner": "not known", "unit": "no unit", "pod": "no pod", "container": "no container", "image": "no image",
+    "process": "not known", "thread": "not known", "comm": "?",
+}  # fmt: skip
+_COLUMNS = ("task", "pid", "tid", "comm", "exe", "unit", "container", "pod")
+_OF_CONTAINER: dict[str, Callable[[ContainerName], str | None]] = {
+    "container": lambda known: known.label,
+    "pod": lambda known: known.pod_path,
+    "image": lambda known: known.image,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What all of its tasks have in common; None where they differ, or where it is not known."""
+
+    name: str
+    comm: str | None = None
+    pid: int | None = None
+    tid: int | None = None
+    unit: str | None = None
+    container: str | None = None
+    """By its name and its pod's, where they are known."""
+    pod: str | None = None
+    image: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """`of_task[task]` is the number of the task's group; the last place is for tasks that are not known."""
+
+    of_task: Ints
+    all: tuple[Group, ...]
+
+    def of(self, tasks: Ints) -> Ints:
+        known = (tasks >= 0) & (tasks < len(self.of_task) - 1)
+        return self.of_task[np.where(known, tasks, len(self.of_task) - 1)]
+
+
+def groups(selection: Selection, by: Level) -> Groups:
+    """The groups of a window's tasks; number 0 is nobody's."""
+    rows = {row["task"]: row for row in columns.records(selection.recording.table("tasks", *selection.span, _COLUMNS))}
+    rows.pop(None, None)
+    boxes = {row["container"] for row in rows.values() if row["container"]}
+    boxed = container_names.read(selection.recording, *selection.span, boxes) if boxes else NO_NAMES
+    leaders = _leaders(rows.values())
+    numbers: dict[Hashable, int] = {None: 0}
+    made = [Group(NOBODY[by])]
+    of_task = np.zeros(max((task for task in rows if task >= 0), default=-1) + 2, np.int64)
+    for task, row in rows.items():
+        key, group = _group(by, row, boxed, leaders)
+        number = numbers.setdefault(key, len(made))
+        if number == len(made):
+            made.append(group)
+        elif number:
+            made[number] = _shared(made[number], group)
+        if task >= 0:
+            of_task[task] = number
+    return Groups(of_task, tuple(made))
+
+
+def _leaders(rows: Any) -> dict[int, str]:
+    """What each process is called: as its first thread is, else by its program, else as any thread."""
+    names: dict[int, tuple[int, str]] = {}
+    for row in rows:
+        pid, comm, program = row["pid"], row["comm"], (row["exe"] or "").rpartition("/")[2]
+        if pid is None or not (comm or program):
+            continue
+        rank, name = (2, comm) if comm and row["tid"] in (pid, None) else (1, program) if program else (0, comm)
+        if rank >= names.get(pid, (-1, ""))[0]:
+            names[pid] = rank, name
+    return {pid: name for pid, (_, name) in names.items()}
+
+
+def _group(by: Level, row: dict[str, Any], boxed: ContainerNames, leaders: dict[int, str]) -> tuple[Hashable, Group]:
+    """What distinguishes the group of a task, and the group as far as this task knows it."""
+    known = boxed.of(row["container"], row["pod"])
+    facts = {
+        "comm": row["comm"],
+        "pid": row["pid"],
+        "tid": row["tid"],
+        "unit": row["unit"],
+        "container": known.label or row["container"],
+        "pod": known.pod_path or row["pod"],
+        "image": known.image,
+    }
+    if by in ("process", "thread"):
+        number = row["pid"] if by == "process" else row["tid"]
+        comm = leaders.get(number) if by == "process" else row["comm"]
+        facts["comm"] = comm
+        return number, Group(f"{comm or '?'} [{number}]" if number is not None else NOBODY[by], **facts)
+    name = _name(by, row, boxed, known)
+    return name, Group(name or NOBODY[by], **facts)
+
+
+def _name(by: Level, row: dict[str, Any], boxed: ContainerNames, known: ContainerName) -> str | None:
+    if by == "comm":
+        return str(row["comm"]) if row["comm"] else None
+    if by == "unit":
+        return row["unit"] or None
+    if by == "owner":
+        found = boxed.owner(row["unit"], row["container"], row["pod"])
+        return found[0] if found else row["comm"]
+    fallback = {"container": row["container"], "pod": row["pod"]}.get(by)
+    return _OF_CONTAINER[by](known) or fallback
+
+
+def _shared(first: Group, second: Group) -> Group:
+    """What both say."""
+    facts = {
+        name: getattr(first, name) if getattr(first, name) == getattr(second, name) else None
+        for name in ("comm", "pid", "tid", "unit", "container", "pod", "image")
+    }
+    return Group(first.name, **facts)
