@@ -13,16 +13,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from zombiescope.diagnosis.thresholds import SAME_START_TICKS, SHORT_LIFE_TICKS, SHORT_LIVED_CHILDREN
+
 if TYPE_CHECKING:
     from zombiescope.diagnosis.sample_index import SampledTask
 
 MOST_GENERATIONS = 32
 KTHREADD = 2
-SAME_TICKS = 2
-"""Starts are known from /proc or from FORK records, and both are rounded."""
-SHORT_TICKS = 200
-"""Two seconds: who lives longer than that is not one of the short-lived children, however many siblings it has."""
-MANY_RUNS = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +65,7 @@ class Ancestry:
 
     def _is_same(self, life: Life, task: SampledTask) -> bool:
         if life.start_ticks is not None and task.start_ticks is not None:
-            return abs(life.start_ticks - task.start_ticks) <= SAME_TICKS
+            return abs(life.start_ticks - task.start_ticks) <= SAME_START_TICKS
         return life.start_ticks == task.start_ticks and self._tasks[life.numbers[0]].ppid == task.ppid
 
     def task(self, life: Life) -> SampledTask:
@@ -127,7 +124,7 @@ class Ancestry:
         if not lives:
             return None
         if child.start_ticks is not None:
-            latest = child.start_ticks + SAME_TICKS
+            latest = child.start_ticks + SAME_START_TICKS
             lives = [one for one in lives if one.start_ticks is None or one.start_ticks <= latest]
             started = [(one.start_ticks, one.numbers[0], one) for one in lives if one.start_ticks is not None]
             if started:
@@ -146,14 +143,14 @@ class Ancestry:
         window; None where times were not recorded."""
         if life.start_ticks is None:
             return None
-        return self._last_child_ticks.get(id(life), life.start_ticks) - life.start_ticks >= SHORT_TICKS
+        return self._last_child_ticks.get(id(life), life.start_ticks) - life.start_ticks >= SHORT_LIFE_TICKS
 
     def is_one_of_many(self, life: Life) -> bool:
         """One of the short-lived processes that its parent starts again and again."""
         if self.lasts(life) is not False:
             return False
         above = self.parent(life)
-        return above is not None and self._children[self._kind(life, above)] >= MANY_RUNS
+        return above is not None and self._children[self._kind(life, above)] >= SHORT_LIVED_CHILDREN
 
     @cached_property
     def _last_child_ticks(self) -> dict[int, int]:

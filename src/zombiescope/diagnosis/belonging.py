@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import THINGS, Subject, Symptom
-
-NEAR_US = 5_000_000
-FOLLOWS_US = 15_000_000
+from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US
 
 CAUSES: dict[Subject, frozenset[Subject]] = {
     "cpu": frozenset({"cpu", "memory"}),
@@ -29,8 +27,8 @@ CAUSES: dict[Subject, frozenset[Subject]] = {
 def follows(earlier: Symptom, later: Symptom, presence: Presence | None) -> bool:
     """One of the two has no place. The cause comes first; what is noticed in the same seconds may come before it."""
     distance_us = later.from_us - earlier.to_us
-    forwards = distance_us <= FOLLOWS_US and earlier.about in CAUSES[later.about]
-    backwards = distance_us <= NEAR_US and later.about in CAUSES[earlier.about]
+    forwards = distance_us <= JOIN_FOLLOWS_US and earlier.about in CAUSES[later.about]
+    backwards = distance_us <= JOIN_NEAR_US and later.about in CAUSES[earlier.about]
     if not (forwards or backwards) or _differ(earlier, later):
         return False
     return _from_there(earlier, later, presence) and _about_memory(earlier, later, presence)

@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.carriers import carries_out, carries_out_for_its_parent, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.diagnosis.lineage import MOSTLY
 from zombiescope.diagnosis.requesters import requests
 from zombiescope.diagnosis.runtime_paths import with_names
 from zombiescope.diagnosis.sample_index import SampledTask
+from zombiescope.diagnosis.thresholds import CONTAINER_STARTING_US, MOSTLY_SHARE
 from zombiescope.kernel.cgroup_path import owner
 from zombiescope.query.containers import Container
-
-STARTING_US = 2 * SECOND_US
-"""A container's files are written a moment before or after its first process runs."""
 
 
 def is_carrier(actor: Actor) -> bool:
@@ -67,13 +63,13 @@ def _carries(task: SampledTask) -> bool:
 
 
 def _made_in(containers: Iterable[Container], span: tuple[int, int]) -> list[Container]:
-    first, last = span[0] - STARTING_US, span[1] + STARTING_US
+    first, last = span[0] - CONTAINER_STARTING_US, span[1] + CONTAINER_STARTING_US
     return [one for one in containers if first <= (one.started_us or one.at_us) <= last]
 
 
 def _most_asked(containers: list[Container], actor: Actor) -> Actor | None:
     """The one who asked for most of them."""
     asked = requests(containers)
-    if not asked or asked[0].runs < MOSTLY * sum(one.runs for one in asked):
+    if not asked or asked[0].runs < MOSTLY_SHARE * sum(one.runs for one in asked):
         return None
     return replace(asked[0].actor, cores=actor.cores)

@@ -16,6 +16,7 @@ import numpy as np
 
 from zombiescope.diagnosis.core_grid import CoreGrid, Grid
 from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.thresholds import BLIND_SPOT_LATE_RATIO
 from zombiescope.store import columns
 from zombiescope.store.columns import Mask
 from zombiescope.store.gaps import Gap
@@ -23,7 +24,6 @@ from zombiescope.store.loss import SAMPLES, lost_records
 
 BLINDING = frozenset({"recorder", SAMPLES, f"{SAMPLES} (counts)", "per-core time", "per-core time (reader)"})
 """Sources without which nobody knows whether a core took interrupts."""
-ALIKE_RATIO = 0.8
 _ONE_CORE = re.compile(rf"{SAMPLES} of cpu (\d+)$")
 
 
@@ -63,7 +63,9 @@ def _late(facts: Facts, cores: CoreGrid) -> Mask:
     second = np.clip((times - 1 - cores.start_us) // 1_000_000, 0, cores.seconds - 1)
     np.maximum.at(late_us, second, late.astype(float))
     gap = np.nan_to_num(cores.max_gap_us)
-    explained: Mask = (gap > 0) & (late_us[None, :] >= ALIKE_RATIO * gap) & (_missing_us(facts, cores) < gap / 2)
+    explained: Mask = (
+        (gap > 0) & (late_us[None, :] >= BLIND_SPOT_LATE_RATIO * gap) & (_missing_us(facts, cores) < gap / 2)
+    )
     return explained
 
 

@@ -17,23 +17,23 @@ import numpy.typing as npt
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.moments import OFTEN, Moment
+from zombiescope.diagnosis.moments import Moment
+from zombiescope.diagnosis.thresholds import (
+    BURST_CALM_READINGS,
+    BURST_FEW_READINGS,
+    BURST_PAST_US,
+    BURST_PERCENTILE,
+    BURST_RISE_WEIGHT,
+    BURST_SHORT_SPAN_US,
+    BURST_STANDS_OUT_FACTOR,
+    EVENT_OFTEN,
+)
 from zombiescope.kernel.infiniband_counters import is_rare
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints
 
-PAST_US = 600 * SECOND_US
 READ_EVERY_US = 10 * SECOND_US
-SHORT_US = 120 * SECOND_US
-"""Shorter spans than this are judged reading by reading, however often that is."""
-CALM = 6
-"""Readings without it after which a burst is over."""
-A_FEW = 10
-BUSIER = 95.0
-STANDS_OUT = 2.0
-"""Times as much as in busier readings before."""
-RISE_WEIGHT = 30.0
-PAST = PAST_US // READ_EVERY_US
+PAST = BURST_PAST_US // READ_EVERY_US
 
 Floats = npt.NDArray[np.float64]
 Rows = tuple[Ints, Ints]
@@ -64,7 +64,7 @@ def rises(facts: Facts) -> Iterator[Moment]:
         runs = list(_runs(np.bincount(place, value).astype(np.float64)))
         for first, last in runs:
             at_us = facts.start_us + first * READ_EVERY_US
-            weight = RISE_WEIGHT / max(1.0, len(runs) / OFTEN)
+            weight = BURST_RISE_WEIGHT / max(1.0, len(runs) / EVENT_OFTEN)
             yield Moment(at_us, at_us + (last - first + 1) * READ_EVERY_US, weight)
 
 
@@ -83,11 +83,11 @@ class Bursts:
 
     def __init__(self, facts: Facts, source: str) -> None:
         self._facts = facts
-        past = facts.before(facts.start_us, PAST_US)
+        past = facts.before(facts.start_us, BURST_PAST_US)
         self._start_us = facts.start_us if past is None else past.start_us
         self._before: dict[tuple[str, str], Rows] = {} if past is None else past.readings(source)
         self.moved = facts.readings(source)
-        is_short = facts.end_us - self._start_us < SHORT_US
+        is_short = facts.end_us - self._start_us < BURST_SHORT_SPAN_US
         self._every_us = self._cadence() if is_short else READ_EVERY_US
 
     def _cadence(self) -> int:
@@ -115,12 +115,14 @@ def _runs(bins: Floats) -> Iterator[tuple[int, int]]:
     first = last = -1
     usual: float | None = None
     for place in np.flatnonzero(bins).tolist():
-        if first >= 0 and (place - last > CALM or (first < A_FEW and place - first >= A_FEW)):
+        if first >= 0 and (
+            place - last > BURST_CALM_READINGS or (first < BURST_FEW_READINGS and place - first >= BURST_FEW_READINGS)
+        ):
             yield first, last
             first = -1
         if first < 0:
             usual = _usual(bins[max(0, place - PAST) : place])
-        if usual is None or bins[place] > STANDS_OUT * usual:
+        if usual is None or bins[place] > BURST_STANDS_OUT_FACTOR * usual:
             first, last = place if first < 0 else first, place
     if first >= 0:
         yield first, last
@@ -131,4 +133,6 @@ def _usual(before: Floats) -> float | None:
     usual here."""
     if not len(before):
         return None
-    return float(before.max() if len(before) < A_FEW else np.percentile(before, BUSIER, method="higher"))
+    return float(
+        before.max() if len(before) < BURST_FEW_READINGS else np.percentile(before, BURST_PERCENTILE, method="higher")
+    )

@@ -18,6 +18,8 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from zombiescope.diagnosis.thresholds import CALIBRATION_PRIOR_RUNS, CALIBRATION_STRONGEST
+
 
 class Band(NamedTuple):
     """Strengths above `least`, up to the next band's."""
@@ -26,11 +28,6 @@ class Band(NamedTuple):
     right: int
     runs: int
 
-
-PRIOR_RUNS = 10
-"""What the strength itself counts for: most of what was seen so far are faults that patterns were written for."""
-STRONGEST = 0.95
-"""All evidence there is."""
 
 BANDS = (
     Band(0.0, 0, 0),
@@ -54,9 +51,12 @@ def calibrated(strength: float) -> float:
 @cache
 def _points(bands: tuple[Band, ...]) -> tuple[tuple[float, float], ...]:
     """(middle of a band, how often it was right), never falling."""
-    ends = [*(band.least for band in bands[1:]), STRONGEST]
+    ends = [*(band.least for band in bands[1:]), CALIBRATION_STRONGEST]
     middles = [(band.least + end) / 2 for band, end in zip(bands, ends, strict=True)]
-    sums = [(band.right + PRIOR_RUNS * at, band.runs + PRIOR_RUNS, 1) for band, at in zip(bands, middles, strict=True)]
+    sums = [
+        (band.right + CALIBRATION_PRIOR_RUNS * at, band.runs + CALIBRATION_PRIOR_RUNS, 1)
+        for band, at in zip(bands, middles, strict=True)
+    ]
     return tuple(zip(middles, _never_falling(sums), strict=True))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.blame import answerable
 from zombiescope.diagnosis.core_grid import Grid
-from zombiescope.diagnosis.facts import LEAST_PAST_US, Count, Facts
+from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.hog import HogSearch
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.incidents import Group
@@ -21,6 +21,15 @@ from zombiescope.diagnosis.sample_grid import SampleGrid, Starter
 from zombiescope.diagnosis.sample_index import SampledTask, expanded
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.above_baseline import baselines
+from zombiescope.diagnosis.thresholds import (
+    CASE_PAST_US,
+    CASE_RECENT_US,
+    EARLIER_LEAST_US,
+    EVENT_LED_TO_US,
+    GAUGE_LATE_US,
+    SHORT_LIFE_US,
+    SHORT_LIVED_RUNS,
+)
 from zombiescope.query.cgroups import CgroupsView
 from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.stacks import hottest_path, is_named
@@ -28,17 +37,6 @@ from zombiescope.store.stacks import hottest_path, is_named
 SENDS = ("udp_sendmsg", "udpv6_sendmsg", "tcp_sendmsg", "tcp_connect", "raw_sendmsg", "packet_sendmsg")
 STARVED = ("nic_tx_timeout", "nic_reset", "soft_lockup", "hard_lockup", "rcu_stall")
 """Events by which the kernel or a driver says that a core did not come back."""
-MANY_RUNS = 5
-SHORT_US = 2_000_000
-LED_TO_US = 10_000_000
-"""An incident that is only an event was caused by what happened in the ten seconds before it."""
-
-PAST_US = 60 * SECOND_US
-RECENT_US = 10 * SECOND_US
-"""What was usual is measured in the minute before an incident, and who was at what in the last ten seconds of it."""
-
-GAUGE_EVERY_US = 11 * SECOND_US
-"""Levels are read every five or ten seconds, so the one that belongs to an incident may come after it."""
 
 
 class Case:
@@ -51,7 +49,7 @@ class Case:
 
     def _span(self) -> tuple[int, int]:
         placed = [symptom for symptom in self.group.symptoms if symptom.detector.bounds_case]
-        from_us = min((symptom.from_us for symptom in placed), default=self.group.from_us - LED_TO_US)
+        from_us = min((symptom.from_us for symptom in placed), default=self.group.from_us - EVENT_LED_TO_US)
         to_us = max((symptom.to_us for symptom in placed), default=self.group.to_us + SECOND_US)
         return max(from_us, self.facts.start_us), min(max(to_us, from_us + 1), self.facts.end_us)
 
@@ -160,9 +158,9 @@ class Case:
     @cached_property
     def hog_comes_and_goes(self) -> bool:
         """It is many processes, and most of them were there for a moment only."""
-        if self.hog_pids < MANY_RUNS:
+        if self.hog_pids < SHORT_LIVED_RUNS:
             return False
-        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_US)
+        return bool(np.median(self.facts.samples.lifetimes_us(self.hog_samples)) <= SHORT_LIFE_US)
 
     # --- what the kernel did -----------------------------------------------------------------------------------------
 
@@ -246,7 +244,7 @@ class Case:
     @cached_property
     def past(self) -> Facts | None:
         """The minute before the incident; None where nothing of it was recorded."""
-        return self.facts.before(self.from_us, PAST_US)
+        return self.facts.before(self.from_us, CASE_PAST_US)
 
     def cores_before(self, *names: str) -> float:
         """CPU, in cores, that tasks of the hog's names spent below these functions in the seconds before the incident;
@@ -263,10 +261,10 @@ class Case:
     def _recent(self) -> tuple[SampleGrid | None, float]:
         """Samples of the last seconds before the incident, and how many seconds; of the window where it has some of
         them, because those are read already."""
-        from_us = max(self.from_us - RECENT_US, self.facts.start_us)
-        if self.from_us - from_us >= LEAST_PAST_US:
+        from_us = max(self.from_us - CASE_RECENT_US, self.facts.start_us)
+        if self.from_us - from_us >= EARLIER_LEAST_US:
             return self.facts.samples_between(from_us, self.from_us), (self.from_us - from_us) / 1e6
-        before = self.facts.before(self.from_us, RECENT_US)
+        before = self.facts.before(self.from_us, CASE_RECENT_US)
         return (None, 0.0) if before is None else (before.samples, before.seconds)
 
     @property
@@ -284,7 +282,7 @@ class Case:
 
     def peak(self, source: str, name: str, *, fresh: bool = False) -> int | None:
         """The highest level of a gauge in the incident, or up to the next time that it was read."""
-        return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_EVERY_US, fresh=fresh)
+        return self.facts.peak(source, name, self.from_us, self.to_us + GAUGE_LATE_US, fresh=fresh)
 
     def cores_in(self, *names: str, chosen: Mask | None = None) -> float | None:
         """CPU, in cores, that was spent below one of these kernel functions; on the whole node, or in some samples.
@@ -356,7 +354,7 @@ class Case:
         mine, names = grid.groups(_name)
         own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
         starter = grid.starter(own)
-        if starter is None or starter.tasks < MANY_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_US:
+        if starter is None or starter.tasks < SHORT_LIVED_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_LIFE_US:
             return None
         return starter.task.actor(cores) if starter.task is not None and starter.started_most else None
 

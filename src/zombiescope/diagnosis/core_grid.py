@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.base.time import SECOND_US
+from zombiescope.diagnosis.thresholds import SAMPLE_GAP_LONG_US, SAMPLE_GAP_SLACK_US
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
 from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES
@@ -25,9 +26,6 @@ COUNTS = (
     "wait_us",
 )  # fmt: skip
 
-LONG_GAP_US = 900_000
-"""A longer gap fills the second, and the ones beside it."""
-GAP_SLACK_US = 50_000
 
 Grid = npt.NDArray[np.float64]
 """[core, second]"""
@@ -87,7 +85,7 @@ class CoreGrid:
         before_us = np.where(np.isnan(self.ratios["idle"]), not_known_us, unseen_us)[:, :-1]
         unseen_us += np.pad(before_us, ((0, 0), (1, 0)), constant_values=not_known_us)
         gaps = np.nan_to_num(self.max_gap_us)
-        explained = unseen_us >= np.minimum(gaps, LONG_GAP_US) - GAP_SLACK_US
+        explained = unseen_us >= np.minimum(gaps, SAMPLE_GAP_LONG_US) - SAMPLE_GAP_SLACK_US
         holes: Grid = np.where(explained, 0.0, gaps)
         return holes
 

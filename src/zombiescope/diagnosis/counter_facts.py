@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
+from zombiescope.diagnosis.thresholds import COUNTER_LATE_US
 from zombiescope.query.counter_sums import CounterSums
 from zombiescope.query.series import last_by_key, last_value
 from zombiescope.store import columns
@@ -19,9 +20,6 @@ from zombiescope.store.reader import Recording
 Kept = TypeVar("Kept")
 Three = tuple[columns.Ints, columns.Ints, columns.Ints]
 """Time, series and value."""
-
-LATE_US = 15 * SECOND_US
-"""A dear source is read every ten seconds; a reading that comes later than this says nothing about a span."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class CounterFacts:
 
     @property
     def _series(self) -> dict[int, SeriesName]:
-        return self._keep("series", lambda: self.dictionaries.series(self.start_us, self.end_us + LATE_US))
+        return self._keep("series", lambda: self.dictionaries.series(self.start_us, self.end_us + COUNTER_LATE_US))
 
     def _numbers(self, source: str, name: str | None = None, key: str | None = None) -> list[int]:
         """The series of a source; of one name, and of one key, where these are given."""
@@ -115,7 +113,9 @@ class CounterFacts:
     @property
     def _levels(self) -> Three:
         """Counters, and those a little beyond the window."""
-        return self._keep("levels", lambda: self._rows("counters", ("time", "series", "value"), self.end_us + LATE_US))
+        return self._keep(
+            "levels", lambda: self._rows("counters", ("time", "series", "value"), self.end_us + COUNTER_LATE_US)
+        )
 
     def _rows(self, table: str, names: tuple[str, str, str], end_us: int) -> Three:
         rows = self.recording.table(table, self.start_us, end_us, names)
@@ -232,7 +232,7 @@ class CounterFacts:
 
     def _named(self) -> set[tuple[str, str]]:
         """The series of the last hour: each part of a recording says all of them again."""
-        series = self.dictionaries.series(self.start_us - HOUR_US, self.end_us + LATE_US)
+        series = self.dictionaries.series(self.start_us - HOUR_US, self.end_us + COUNTER_LATE_US)
         return {known[:2] for known in series.values()}
 
 
@@ -254,10 +254,10 @@ def _between(readings: columns.Ints, rows: Three, wanted: list[int], from_us: in
     before, after = readings[readings <= from_us], readings[readings > from_us]
     if not len(after):
         return None
-    first = int(before[-1]) if len(before) and from_us - before[-1] <= LATE_US else from_us
+    first = int(before[-1]) if len(before) and from_us - before[-1] <= COUNTER_LATE_US else from_us
     later = after[after >= to_us]
     last = int(later[0]) if len(later) else int(after[-1])
-    if last - to_us > LATE_US:
+    if last - to_us > COUNTER_LATE_US:
         return None
     inside = slice(*np.searchsorted(time, [first, last], "right").tolist())
     return Count(int(value[inside][np.isin(series[inside], wanted)].sum()), (last - first) / 1e6)

@@ -14,12 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.diagnosis.sample_grid import KTHREADD, MOSTLY, SampleGrid
+from zombiescope.diagnosis.sample_grid import KTHREADD, SampleGrid
+from zombiescope.diagnosis.thresholds import CROWD_LEAST_TASKS, CROWD_TASK_LEAST_SHARE, MOSTLY_SHARE
 from zombiescope.store.columns import Mask
-
-LEAST_TASKS = 3
-LEAST_SHARE = 0.05
-"""Of the core, of each: who runs for a moment now and then may well have been there by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +34,16 @@ def crowd_on(grid: SampleGrid, cpu: int, from_us: int, to_us: int) -> Crowd | No
     there = span & (grid.cpu == cpu)
     tasks, counts = np.unique(grid.task[there], return_counts=True)
     total = int(counts.sum())
-    often = tasks[counts >= LEAST_SHARE * max(total, 1)]
+    often = tasks[counts >= CROWD_TASK_LEAST_SHARE * max(total, 1)]
     elsewhere = np.unique(grid.task[span & (grid.cpu != cpu)])
     kept = [number for number in np.setdiff1d(often, elsewhere).tolist() if _is_a_program(grid, number)]
     mine = there & np.isin(grid.task, kept)
     share = np.count_nonzero(mine) / max(total, 1)
-    if len(kept) < LEAST_TASKS or share < MOSTLY or _together_us(grid, mine, kept) < MOSTLY * (to_us - from_us):
+    if (
+        len(kept) < CROWD_LEAST_TASKS
+        or share < MOSTLY_SHARE
+        or _together_us(grid, mine, kept) < MOSTLY_SHARE * (to_us - from_us)
+    ):
         return None
     return Crowd(cpu, len(kept), share, mine)
 
@@ -53,7 +54,7 @@ def _together_us(grid: SampleGrid, mine: Mask, tasks: Sequence[int]) -> int:
     begins, ends = np.sort([span[0] for span in spans]), np.sort([span[1] for span in spans])
     moments = np.sort(np.concatenate([begins, ends]))
     there = np.searchsorted(begins, moments[:-1], "right") - np.searchsorted(ends, moments[:-1], "right")
-    return int(np.diff(moments)[there >= LEAST_TASKS].sum())
+    return int(np.diff(moments)[there >= CROWD_LEAST_TASKS].sum())
 
 
 def who_keeps_them(grid: SampleGrid, crowd: Crowd, seconds: float) -> Actor | None:

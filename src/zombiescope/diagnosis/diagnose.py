@@ -12,9 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import announcements, moments, patterns, python_waits, ranking, symptoms
-from zombiescope.diagnosis.belonging import NEAR_US
 from zombiescope.diagnosis.bursts import rises
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
@@ -25,17 +23,23 @@ from zombiescope.diagnosis.incidents import Group, another_id, group, is_moderat
 from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.diagnosis.ray_jobs import AFTER_US, KINDS, KNOWN_US, RayJobs
+from zombiescope.diagnosis.ray_jobs import KINDS, RayJobs
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import memory_cgroups
+from zombiescope.diagnosis.thresholds import (
+    INCIDENT_OPEN_US,
+    JOIN_NEAR_US,
+    RAY_FAILS_AFTER_US,
+    RAY_JOBS_KNOWN_US,
+    UNCONFIRMED_MOST,
+    WINDOW_LONG_US,
+    ZOMBIES_SHOWN,
+)
 from zombiescope.query.events import events
 from zombiescope.query.incidents import incidents as found_live
 from zombiescope.store.reader import Recording
 
-LONG_US = 600 * SECOND_US
-"""Windows up to this are looked at whole."""
 MAX_INCIDENTS = 50
-OPEN_US = 5 * SECOND_US
 NOTED_OF_A_KIND = 3
 
 
@@ -101,7 +105,7 @@ def examine(
 
 def _ray_jobs(whole: Facts) -> RayJobs:
     """Of the window, and of some time around it: a job ends after what it died of."""
-    around = (whole.start_us - KNOWN_US, whole.end_us + AFTER_US)
+    around = (whole.start_us - RAY_JOBS_KNOWN_US, whole.end_us + RAY_FAILS_AFTER_US)
     return RayJobs(events(whole.recording, *around, kinds=KINDS))
 
 
@@ -139,7 +143,7 @@ def _see(look: _Look, beside: Sequence[Symptom], live: bool) -> _Seen:
 
 def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
     """What to look at, and what is to be said about the rest."""
-    if whole.end_us - whole.start_us <= LONG_US:
+    if whole.end_us - whole.start_us <= WINDOW_LONG_US:
         return [_Look(whole)], None
     seconds = moments.scan(whole.recording, whole.start_us, whole.end_us)
     known = moments.found_before(found_live(whole.recording), whole.start_us, whole.end_us)
@@ -158,7 +162,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
         incident = _incident(look.facts, each, live)
         if each.is_moderate and not each.is_worth_a_word and not is_news(incident):
             continue
-        if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - OPEN_US:
+        if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - INCIDENT_OPEN_US:
             incident = replace(incident, to_us=look.goes_on_us)
         yield incident
 
@@ -170,7 +174,7 @@ def _incident(facts: Facts, each: Group, live: bool) -> Incident:
     case = Case(facts, each)
     causes, ruled_out = ranking.rank(case, list(patterns.every()))
     causes = python_waits.told(case, causes)
-    state: State = "open" if live and each.to_us >= facts.end_us - OPEN_US else "closed"
+    state: State = "open" if live and each.to_us >= facts.end_us - INCIDENT_OPEN_US else "closed"
     return Incident(
         each.identity(facts.recording.name, facts.recording.boot_at(each.from_us) or ""),
         each.from_us,
@@ -209,7 +213,7 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     """Critical: something said so, or a confirmed cause took a core for as long as a network driver waits."""
     if each.severity == "critical":
         return "critical"
-    confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > ranking.UNCONFIRMED_MOST
+    confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > UNCONFIRMED_MOST
     if confirmed and causes[0].is_ordinary:  # that a core is busy with it hurts nobody; who waits for it may be hurt
         return worst([symptom.severity for symptom in each.symptoms if symptom.detector.role == "victim"])
     if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
@@ -311,7 +315,7 @@ def _is_part(part: Incident, of: Incident) -> bool:
         return False
     mine, theirs = part.causes[0].hog, of.causes[0].hog
     same = mine.comm is not None and (mine.comm, mine.unit, mine.cgroup) == (theirs.comm, theirs.unit, theirs.cgroup)
-    return same and part.from_us <= of.to_us + NEAR_US and of.from_us <= part.to_us + NEAR_US
+    return same and part.from_us <= of.to_us + JOIN_NEAR_US and of.from_us <= part.to_us + JOIN_NEAR_US
 
 
 def _is_same_work(part: Incident, of: Incident) -> bool:
@@ -344,7 +348,7 @@ def _noted(remarks: tuple[Symptom, ...], incidents: tuple[Incident, ...]) -> Ite
     for one in remarks:
         shown[one.kind] += 1
         if one.detector is memory_cgroups.DETECTOR:
-            if not walked and (one.facts["dying"] or 0) >= memory_cgroups.MANY_ZOMBIES:
+            if not walked and (one.facts["dying"] or 0) >= ZOMBIES_SHOWN:
                 yield f"{one.text}; nobody was seen walking them"
         elif one.severity != "info" and shown[one.kind] <= NOTED_OF_A_KIND:
             yield one.text

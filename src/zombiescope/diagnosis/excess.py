@@ -22,29 +22,22 @@ import numpy.typing as npt
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.pattern import Measurement, Says, counter_text
+from zombiescope.diagnosis.thresholds import (
+    COUNTER_LEAST_CORES,
+    CPUS_OF_MEASURED_RATES,
+    RATE_LEAST_SPREAD_RATIO,
+    RATE_STANDS_OUT_SPREADS,
+    SAME_BEFORE_RATIO,
+    USUAL_RATE_FEW_READINGS,
+    USUAL_RATE_LEAST_READINGS,
+    USUAL_RATE_PERCENTILE,
+    WEIGHT_WITHOUT_PAST,
+)
 from zombiescope.store.columns import Mask
 
 Rates = npt.NDArray[np.float64]
 PastRates = Callable[[Facts], Rates]
 """How fast a counter rose, reading by reading, in a window."""
-
-LEAST_READINGS = 2
-BUSIER = 90.0
-"""Percentile of the readings of the past that is called usual; of a few it is their median, as the last of them may
-hold the beginning of the incident."""
-A_FEW = 10
-STANDS_OUT = 3.0
-"""Times the spread of the past."""
-LEAST_SPREAD = 0.02
-"""Of what is usual: readings of a second are never all alike."""
-WITHOUT_PAST = 0.5
-"""What a confirmation is worth where what is usual is not known."""
-SAME_BEFORE = 0.5
-"""Of its CPU in those functions: who had that much before the incident did the same thing then."""
-LEAST_CORES = 0.05
-"""Who is in those functions for less has nothing to do with the counter."""
-CPUS_OF_CONSTANTS = 4
-"""The constants were measured on machines of two to four cores; for want of anything better they grow with the node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +50,17 @@ class Usual:
     def excess(self, rate: float) -> float:
         """What is above it, if it stands out; 0 otherwise."""
         above = rate - self.rate
-        return above if above >= STANDS_OUT * max(self.spread, LEAST_SPREAD * self.rate) else 0.0
+        return (
+            above if above >= RATE_STANDS_OUT_SPREADS * max(self.spread, RATE_LEAST_SPREAD_RATIO * self.rate) else 0.0
+        )
 
 
 def of(rates: Rates) -> Usual | None:
     """None where too little was read to call anything usual."""
-    if len(rates) < LEAST_READINGS:
+    if len(rates) < USUAL_RATE_LEAST_READINGS:
         return None
     middle = float(np.median(rates))
-    busier = middle if len(rates) < A_FEW else float(np.percentile(rates, BUSIER))
+    busier = middle if len(rates) < USUAL_RATE_FEW_READINGS else float(np.percentile(rates, USUAL_RATE_PERCENTILE))
     return Usual(busier, 1.4826 * float(np.median(np.abs(rates - middle))))
 
 
@@ -118,7 +113,7 @@ def _by_what_was_added(
 def _is_hardly_there(case: Case, functions: str, whose: Mask | None) -> bool:
     """Whether it was seen that it has next to nothing to do with them: then its past need not be read."""
     own = case.cores_in(*functions.split(), chosen=case.hog_samples if whose is None else whose) if functions else None
-    return own is not None and own < LEAST_CORES
+    return own is not None and own < COUNTER_LEAST_CORES
 
 
 def own_rate(case: Case, count: Count, past_rates: PastRates, functions: str, whose: Mask | None = None) -> float:
@@ -134,11 +129,11 @@ def _by_its_own_part(case: Case, count: Count, functions: str, least: float, who
     part = own_part(case, functions, whose)
     unknown = "; what is usual without it was not recorded"
     if part is None:  # nothing was seen of the functions: the constant, for as many cores as there are
-        scaled = least * max(1.0, case.facts.cpus / CPUS_OF_CONSTANTS)
-        return Judgement("confirms" if count.rate >= scaled else "nothing", unknown, WITHOUT_PAST)
+        scaled = least * max(1.0, case.facts.cpus / CPUS_OF_MEASURED_RATES)
+        return Judgement("confirms" if count.rate >= scaled else "nothing", unknown, WEIGHT_WITHOUT_PAST)
     own = part * count.rate
     words = f"{unknown}; {own:,.0f} are its own, by its part of the samples" if functions else unknown
-    return Judgement("confirms" if own >= least else "nothing", words, WITHOUT_PAST)
+    return Judgement("confirms" if own >= least else "nothing", words, WEIGHT_WITHOUT_PAST)
 
 
 def own_part(case: Case, functions: str, whose: Mask | None = None) -> float | None:
@@ -159,7 +154,7 @@ def _did_the_same_before(case: Case, functions: str) -> bool:
         return False
     names = functions.split()
     now = case.cores_in(*names, chosen=case.hog_samples) or 0.0
-    return now > 0 and case.cores_before(*names) >= SAME_BEFORE * now
+    return now > 0 and case.cores_before(*names) >= SAME_BEFORE_RATIO * now
 
 
 def unusual(

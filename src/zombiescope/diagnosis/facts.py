@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.base.time import HOUR_US, SECOND_US
-from zombiescope.diagnosis import core_grid, gpu_loss, sample_grid
+from zombiescope.diagnosis import core_grid, sample_grid
 from zombiescope.diagnosis.core_grid import CoreGrid
-from zombiescope.diagnosis.counter_facts import LATE_US, Count, CounterFacts, Three
+from zombiescope.diagnosis.counter_facts import Count, CounterFacts, Three
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.thresholds import COUNTER_LATE_US, EARLIER_LEAST_US, GPU_PAST_US
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.pci_address import device
 from zombiescope.kernel.release import kernel_version
@@ -36,12 +37,7 @@ from zombiescope.store.event import Event
 from zombiescope.store.gaps import Gap
 from zombiescope.store.reader import Recording
 
-__all__ = ["LEAST_PAST_US", "Count", "Facts"]
-
-GPU_PAST_US = gpu_loss.PAST_US
-
-LEAST_PAST_US = 2 * SECOND_US
-"""Less of an earlier time says nothing about it."""
+__all__ = ["Count", "Facts"]
 
 
 class Facts(CounterFacts):
@@ -126,7 +122,7 @@ class Facts(CounterFacts):
         """The time before a moment of the window, whether it is part of the window or not; None where less than two
         seconds of it were recorded. Kept with the window."""
         from_us = max(at_us - long_us, self.recording.start_us)
-        if at_us - from_us < LEAST_PAST_US:
+        if at_us - from_us < EARLIER_LEAST_US:
             return None
         return self._keep(("before", from_us, at_us), lambda: Facts(self.recording, from_us, at_us, self))
 
@@ -185,14 +181,17 @@ class Facts(CounterFacts):
     def _cgroups(self) -> CgroupHistory:
         return self._keep(
             "cgroups",
-            lambda: CgroupHistory(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US, self.start_us),
+            lambda: CgroupHistory(
+                self.recording, self.start_us - HOUR_US, self.end_us + COUNTER_LATE_US, self.start_us
+            ),
         )
 
     @property
     def recent_containers(self) -> dict[str, Container]:
         """By id, those of the hour before the window and of the window itself."""
         return self._keep(
-            "recent containers", lambda: containers(self.recording, self.start_us - HOUR_US, self.end_us + LATE_US)
+            "recent containers",
+            lambda: containers(self.recording, self.start_us - HOUR_US, self.end_us + COUNTER_LATE_US),
         )
 
     def cgroup_rates(self, from_us: int, to_us: int) -> tuple[Count, Count] | None:
@@ -211,7 +210,9 @@ class Facts(CounterFacts):
         """Time, and how many memory cgroups were made and removed by then."""
 
         def read() -> Three:
-            rows = self.recording.table("census", self.start_us, self.end_us + LATE_US, ("time", "created", "removed"))
+            rows = self.recording.table(
+                "census", self.start_us, self.end_us + COUNTER_LATE_US, ("time", "created", "removed")
+            )
             rows = columns.take(rows, np.flatnonzero(columns.present(rows.column("created"))))
             return tuple(columns.numbers(rows.column(name)) for name in ("time", "created", "removed"))  # type: ignore[return-value]
 
@@ -273,7 +274,7 @@ class Facts(CounterFacts):
     def gpu_tenants(self) -> list[Tenant]:
         """Processes on GPUs in the window and the two minutes before it."""
         return self._keep(
-            "tenants", lambda: tenants(self.recording, self.start_us - GPU_PAST_US, self.end_us + LATE_US)
+            "tenants", lambda: tenants(self.recording, self.start_us - GPU_PAST_US, self.end_us + COUNTER_LATE_US)
         )
 
     @property
@@ -281,7 +282,9 @@ class Facts(CounterFacts):
         """What was known of each GPU in the hour up to the window's end, in the order of time."""
         return self._keep(
             "gpu rows",
-            lambda: columns.records(self.recording.table("gpus", self.start_us - HOUR_US, self.end_us + LATE_US)),
+            lambda: columns.records(
+                self.recording.table("gpus", self.start_us - HOUR_US, self.end_us + COUNTER_LATE_US)
+            ),
         )
 
     def gpu_number(self, address: object) -> int | None:

@@ -16,10 +16,10 @@ from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_loss import Because, GpuCost, GpuLoss, of_gpu
-from zombiescope.diagnosis.hog import CORE_SHARE, cores_of
+from zombiescope.diagnosis.hog import cores_of
 from zombiescope.diagnosis.incident import Cause
-from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 from zombiescope.diagnosis.tenant_names import TenantNames
+from zombiescope.diagnosis.thresholds import HOG_CORE_SHARE, UNCONFIRMED_MOST
 from zombiescope.query.gpu_tenants import Tenant
 
 
@@ -70,7 +70,9 @@ class _Judge:
     def __init__(self, case: Case, cause: Cause | None, span: tuple[int, int]) -> None:
         self._case = case
         self._span = span
-        self._cores = sorted({*case.cpus, *cores_of(case.facts.samples, case.hog_samples, case.in_span, CORE_SHARE)})
+        self._cores = sorted(
+            {*case.cpus, *cores_of(case.facts.samples, case.hog_samples, case.in_span, HOG_CORE_SHARE)}
+        )
         self._stopped = [one.group for one in case.of_kind("throttled") if one.group]
         # What a trainer does itself (a checkpoint, an evaluation) is no loss unless something is known to be wrong.
         wrong = cause is not None and cause.confidence > UNCONFIRMED_MOST and not cause.is_ordinary

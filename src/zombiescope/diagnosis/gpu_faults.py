@@ -14,15 +14,13 @@ from dataclasses import dataclass, field
 
 from zombiescope.base.severity import Severity, rank
 from zombiescope.diagnosis import xid
+from zombiescope.diagnosis.thresholds import XID_PROBE_US, XIDS_TOGETHER_US
 from zombiescope.diagnosis.xid import Action, Blame
 from zombiescope.kernel.pci_address import device
 from zombiescope.store.event import Event
 
 KIND = "gpu_xid"
 PROBE = "gpu_probe"
-TOGETHER_US = 60_000_000
-"""The driver takes its time over what it wishes."""
-PROBE_US = 2_000_000
 UNKNOWN = "look the code up in NVIDIA's catalogue of Xids; drain the node if jobs fail on it"
 
 Job = Callable[[Event], str | None]
@@ -185,7 +183,7 @@ def _with_places(events: list[Event]) -> Iterator[Event]:
         if event.kind == PROBE:
             probed = event
         elif event.kind == KIND and isinstance(event.fields.get("xid"), int):
-            near = probed is not None and event.at_us - probed.at_us <= PROBE_US
+            near = probed is not None and event.at_us - probed.at_us <= XID_PROBE_US
             if near and probed is not None and not event.fields.get("gpu"):
                 fields = {**event.fields, "gpu": probed.fields.get("gpu")}
                 event = Event(event.at_us, event.kind, event.source, event.severity, event.text, fields)
@@ -195,7 +193,7 @@ def _with_places(events: list[Event]) -> Iterator[Event]:
 def _bursts(events: list[Event]) -> Iterator[list[Event]]:
     burst: list[Event] = []
     for event in events:
-        if burst and event.at_us - burst[-1].at_us > TOGETHER_US:
+        if burst and event.at_us - burst[-1].at_us > XIDS_TOGETHER_US:
             yield burst
             burst = []
         burst.append(event)

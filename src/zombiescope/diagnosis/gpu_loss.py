@@ -10,17 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from zombiescope.base.time import SECOND_US
+from zombiescope.diagnosis.thresholds import GPU_ASKED_EVERY_US, GPU_LEAST_LOST_S, GPU_PAST_US
 from zombiescope.query.gpu_tenants import Tenant
 from zombiescope.query.gpu_use import Fall, GpuSeries, fall
 
 Measure = Literal["utilisation", "power_w"]
 Because = Literal["waited", "throttled", "itself", "job", "unknown"]
 
-PAST_US = 120 * SECOND_US
-ASKED_EVERY_US = 10 * SECOND_US
-"""That a process left is noticed when the driver is asked again, so it may have left that much earlier."""
-LEAST_LOST_S = 0.5
 MOST_CLAUSES = 3
 _UNITS: dict[Measure, str] = {"utilisation": "%", "power_w": " W"}
 
@@ -105,9 +101,9 @@ class GpuCost:
 
 def of_gpu(series: GpuSeries, tenants: list[Tenant], from_us: int, to_us: int) -> GpuLoss | None:
     """What a GPU did less in a span, of what its present processes had it do before; None where that is nothing."""
-    past_us = max(from_us - PAST_US, min(one.from_us for one in tenants))
+    past_us = max(from_us - GPU_PAST_US, min(one.from_us for one in tenants))
     left = [one.to_us for one in tenants]
-    ends_us = to_us if None in left else min(to_us, max(at for at in left if at is not None) - ASKED_EVERY_US)
+    ends_us = to_us if None in left else min(to_us, max(at for at in left if at is not None) - GPU_ASKED_EVERY_US)
 
     def change(measure: Measure) -> Fall | None:
         if ends_us <= from_us:
@@ -117,7 +113,7 @@ def of_gpu(series: GpuSeries, tenants: list[Tenant], from_us: int, to_us: int) -
     used, power = change("utilisation"), change("power_w")
     measure: Measure = "utilisation" if used is not None and used.is_unusual else "power_w"
     found = used if measure == "utilisation" else power
-    if found is None or not found.is_unusual or found.lost_s < LEAST_LOST_S:
+    if found is None or not found.is_unusual or found.lost_s < GPU_LEAST_LOST_S:
         return None
     watts = (None, None) if power is None else (round(power.usual, 1), round(power.now, 1))
     pids = tuple(sorted({one.pid for one in tenants}))

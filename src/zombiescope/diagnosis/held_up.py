@@ -12,20 +12,18 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis.facts import LEAST_PAST_US, Facts
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.thresholds import (
+    EARLIER_LEAST_US,
+    STARVED_LEAST_SAMPLES,
+    STARVED_MOSTLY_SHARE,
+    STARVED_PAST_US,
+    STARVED_RAN_RATIO,
+    STARVED_WAITED_RATIO,
+)
 
 State = Literal["waited", "elsewhere", "unknown"]
-
-PAST_US = 30 * SECOND_US
-FEW = 3
-"""Samples that say nothing about where a thread belongs."""
-MOSTLY = 0.5
-RAN_LESS = 0.8
-"""Of what it ran before."""
-WAITED_RATIO = 0.1
-"""Seconds of waiting in each second, of all tasks of a core."""
 
 
 class Witness(NamedTuple):
@@ -58,19 +56,19 @@ def look(facts: Facts, pids: Collection[int], cores: Collection[int], from_us: i
 
 
 def _was_held_up(ran: float, ran_before: float, has_past: bool, waited_s: float | None, seconds: float) -> bool:
-    if waited_s is not None and waited_s < WAITED_RATIO * seconds:
+    if waited_s is not None and waited_s < STARVED_WAITED_RATIO * seconds:
         return False
     if has_past and ran_before:
-        return ran <= RAN_LESS * ran_before
+        return ran <= STARVED_RAN_RATIO * ran_before
     return waited_s is not None
 
 
 def _belongs(now: tuple[int, int] | None, earlier: tuple[int, int] | None) -> bool:
     """Where it was in the span counts; where it was before only if it hardly ran."""
     total, there = now or (0, 0)
-    if total < FEW:
+    if total < STARVED_LEAST_SAMPLES:
         total, there = earlier or (0, 0)
-    return total >= FEW and there >= MOSTLY * total
+    return total >= STARVED_LEAST_SAMPLES and there >= STARVED_MOSTLY_SHARE * total
 
 
 def _threads(grid: SampleGrid, pids: Collection[int], cores: Collection[int]) -> dict[int, tuple[int, int]]:
@@ -85,10 +83,10 @@ def _threads(grid: SampleGrid, pids: Collection[int], cores: Collection[int]) ->
 
 
 def _before(facts: Facts, from_us: int) -> tuple[SampleGrid | None, float]:
-    start_us = max(from_us - PAST_US, facts.start_us)
-    if from_us - start_us >= LEAST_PAST_US:
+    start_us = max(from_us - STARVED_PAST_US, facts.start_us)
+    if from_us - start_us >= EARLIER_LEAST_US:
         return facts.samples_between(start_us, from_us), (from_us - start_us) / 1e6
-    past = facts.before(from_us, PAST_US // 3)
+    past = facts.before(from_us, STARVED_PAST_US // 3)
     return (None, 0.0) if past is None else (past.samples, past.seconds)
 
 

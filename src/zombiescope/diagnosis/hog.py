@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from zombiescope.diagnosis.incidents import Group
-from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
+from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.task_groups import EVERYBODY, members
+from zombiescope.diagnosis.thresholds import MOSTLY_SHARE
 from zombiescope.store.columns import Mask
 
 WAITING = frozenset(
@@ -37,9 +38,6 @@ WAITING = frozenset(
         "smp_call_function_many", "stop_machine_cpu_stop", "mutex_optimistic_spin", "rtmutex_spin_on_owner",
     }
 )  # fmt: skip
-
-CORE_SHARE = 0.2
-"""Of the samples of a core: who had less did not take it."""
 
 
 def cores_of(grid: SampleGrid, mine: Mask, in_span: Mask, least: float) -> tuple[int, ...]:
@@ -126,7 +124,7 @@ class HogSearch:
             return None
         there = grid.where(lost.from_us, lost.to_us, lost.cpu) & grid.in_kernel
         hottest = grid.hottest_task(there)
-        if hottest is None or hottest[1] < MOSTLY * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
+        if hottest is None or hottest[1] < MOSTLY_SHARE * max(int(there.sum()), 0.5 * grid.hz * lost.seconds):
             return None
         return hottest[0]
 
@@ -143,7 +141,7 @@ class HogSearch:
 
     def _waits(self, chosen: Mask) -> bool:
         profile = self.grid.profile(chosen)
-        return profile.kernel_samples > 0 and profile.total(*WAITING) >= MOSTLY * profile.kernel_samples
+        return profile.kernel_samples > 0 and profile.total(*WAITING) >= MOSTLY_SHARE * profile.kernel_samples
 
     def _who_does_not_wait(self) -> Mask | None:
         grid = self.grid

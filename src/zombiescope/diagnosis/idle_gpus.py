@@ -22,32 +22,30 @@ import numpy as np
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.gpu_loss import ASKED_EVERY_US
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.quiet_workers import Quiet, quiet, used, used_before
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.thresholds import (
+    GPU_ASKED_EVERY_US,
+    GPU_IDLE_LEAST_PAST_S,
+    GPU_IDLE_LEAST_S,
+    GPU_IDLE_LEAST_USUAL,
+    GPU_IDLE_MOSTLY_SHARE,
+    GPU_IDLE_PAST_S,
+    GPU_IDLE_PAUSE_S,
+    GPU_IDLE_RATIO,
+    GPU_IDLE_SETTLED_US,
+    GPU_STEADY_PART,
+    GPU_STEADY_RATIO,
+    TRAINER_NO_CPU_LEAST,
+    TRAINER_NO_CPU_MOST,
+    TRAINER_NO_CPU_RATIO,
+)
 from zombiescope.query.gpu_tenants import Tenant
 from zombiescope.query.gpu_use import Floats, GpuSeries, falls
 from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
 from zombiescope.store.columns import Mask
 from zombiescope.store.hangs import ASLEEP, STOPPED, SUSPENDED
-
-LEAST_S = 5
-PAST_S = 60
-LEAST_PAST_S = 20
-LEAST_USUAL = 3.0
-"""Percent: what is hardly used has no steady use."""
-IDLE_RATIO = 0.1
-"""Of what is usual."""
-STEADY_RATIO, STEADY_PART = 0.5, 0.9
-"""Half of what is usual or more, in nine seconds of ten."""
-PAUSE_S = 3
-"""Whose past has a pause like that falls idle by itself."""
-SETTLED_US = 2 * SECOND_US
-"""After the GPU went idle, in which what is left is worked up."""
-NO_CPU, LEAST_NO_CPU, MOST_NO_CPU = 0.05, 0.02, 0.1
-"""Of what the tree used before; in cores, what is always nothing, and what is always something."""
-MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +95,13 @@ class IdleGpu:
         return self._quiet(ASLEEP)
 
     def _quiet(self, kind: str) -> tuple[Quiet, ...]:
-        found = (one for one in quiet(self.facts, kind) if one.overlaps(self.from_us - SETTLED_US, self.to_us))
+        found = (one for one in quiet(self.facts, kind) if one.overlaps(self.from_us - GPU_IDLE_SETTLED_US, self.to_us))
         return tuple(one for one in found if one.parent in self.pids or not self.pids.isdisjoint(one.pids))
 
     @cached_property
     def workers_before(self) -> int:
         """Processes below that used the CPU in the time before."""
-        past_us = PAST_S * SECOND_US
+        past_us = GPU_IDLE_PAST_S * SECOND_US
         if self.from_us - self.facts.start_us >= past_us:
             return workers(self.facts, self.pids, self.from_us - past_us, self.from_us).many
         past = self.facts.before(self.from_us, past_us)
@@ -112,11 +110,11 @@ class IdleGpu:
     @cached_property
     def uses_no_cpu(self) -> bool:
         """Of a tree that used some."""
-        before = used_before(self.facts, self.pids, self.from_us, PAST_S * SECOND_US, tree=True)
-        now = used(self.facts, self.pids, self.from_us + SETTLED_US, self.to_us, tree=True)
+        before = used_before(self.facts, self.pids, self.from_us, GPU_IDLE_PAST_S * SECOND_US, tree=True)
+        now = used(self.facts, self.pids, self.from_us + GPU_IDLE_SETTLED_US, self.to_us, tree=True)
         if not before or now is None:
             return False
-        return now <= max(LEAST_NO_CPU, min(NO_CPU * before, MOST_NO_CPU))
+        return now <= max(TRAINER_NO_CPU_LEAST, min(TRAINER_NO_CPU_RATIO * before, TRAINER_NO_CPU_MOST))
 
     @cached_property
     def leading(self) -> Tenant:
@@ -126,10 +124,10 @@ class IdleGpu:
     @cached_property
     def place(self) -> Place | None:
         """Of the main thread; None where it was not read, or did not wait."""
-        now = _waits_in(self.facts.python_between(self.from_us + SETTLED_US, self.to_us), self.leading.pid)
+        now = _waits_in(self.facts.python_between(self.from_us + GPU_IDLE_SETTLED_US, self.to_us), self.leading.pid)
         if now is None:
             return None
-        past = self.facts.before(self.from_us, PAST_S * SECOND_US)
+        past = self.facts.before(self.from_us, GPU_IDLE_PAST_S * SECOND_US)
         before = frozenset[Call]() if past is None else _calls(past.python, self.leading.pid)
         return Place(*now, is_same=now[0].is_own and _call(*now) in before)
 
@@ -161,14 +159,14 @@ def find(facts: Facts) -> list[IdleGpu]:
 def _of(facts: Facts, series: GpuSeries) -> Iterator[IdleGpu]:
     use = series.figures["utilisation"]
     for fell, rose in falls(use):
-        usual = _steady(use[max(0, fell - PAST_S) : fell])
+        usual = _steady(use[max(0, fell - GPU_IDLE_PAST_S) : fell])
         if usual is None:
             continue
-        for first, last in runs(_is_idle(use[fell:rose], usual), least=LEAST_S):
+        for first, last in runs(_is_idle(use[fell:rose], usual), least=GPU_IDLE_LEAST_S):
             from_us, to_us = series.at_us(fell + first), min(series.at_us(fell + last), facts.end_us)
             tenants = tuple(_tenants(facts, series.gpu, from_us))
             to_us = min(to_us, max((_stays_us(one, to_us) for one in tenants), default=0))
-            if to_us > facts.start_us and to_us - from_us >= LEAST_S * SECOND_US:
+            if to_us > facts.start_us and to_us - from_us >= GPU_IDLE_LEAST_S * SECOND_US:
                 yield IdleGpu(facts, series.gpu, usual, from_us, to_us, tenants)
 
 
@@ -176,32 +174,32 @@ def _is_idle(use: Floats, usual: float) -> Mask:
     """A second that is not known is like the one before it."""
     known = np.flatnonzero(~np.isnan(use))
     place = np.maximum(np.searchsorted(known, np.arange(len(use)), "right") - 1, 0)
-    idle: Mask = use[known[place]] <= IDLE_RATIO * usual
+    idle: Mask = use[known[place]] <= GPU_IDLE_RATIO * usual
     return idle
 
 
 def _steady(past: Floats) -> float | None:
     """What was usual, of a GPU that was used all the time."""
     known = past[~np.isnan(past)]
-    if len(known) < LEAST_PAST_S:
+    if len(known) < GPU_IDLE_LEAST_PAST_S:
         return None
     usual = float(np.median(known))
-    used_well = known >= STEADY_RATIO * usual
-    is_steady = used_well.mean() >= STEADY_PART and not any(runs(~used_well, least=PAUSE_S))
-    return usual if is_steady and usual >= LEAST_USUAL else None
+    used_well = known >= GPU_STEADY_RATIO * usual
+    is_steady = used_well.mean() >= GPU_STEADY_PART and not any(runs(~used_well, least=GPU_IDLE_PAUSE_S))
+    return usual if is_steady and usual >= GPU_IDLE_LEAST_USUAL else None
 
 
 def _tenants(facts: Facts, gpu: int, from_us: int) -> Iterator[Tenant]:
     """Who used it in the time before, and was there when it fell idle."""
     for one in facts.gpu_tenants:
-        was_there = one.from_us <= from_us - LEAST_PAST_S * SECOND_US
+        was_there = one.from_us <= from_us - GPU_IDLE_LEAST_PAST_S * SECOND_US
         if one.gpu == gpu and was_there and one.overlaps(from_us, from_us + SECOND_US):
             yield one
 
 
 def _stays_us(tenant: Tenant, to_us: int) -> int:
     """Until when it was certainly there: that a process left is noticed some seconds later."""
-    return to_us if tenant.to_us is None else min(to_us, tenant.to_us - ASKED_EVERY_US)
+    return to_us if tenant.to_us is None else min(to_us, tenant.to_us - GPU_ASKED_EVERY_US)
 
 
 # --- where it is in its Python code -----------------------------------------------------------------------------------
@@ -226,7 +224,7 @@ def _waits_in(threads: Collection[PythonThread], pid: int) -> tuple[PythonFrame,
         if doing.waits is not False:
             looks[own(doing.frames)] += doing.looks
     place, most = looks.most_common(1)[0] if looks else (None, 0)
-    return place if most >= MOSTLY * sum(doing.looks for doing in seen) else None
+    return place if most >= GPU_IDLE_MOSTLY_SHARE * sum(doing.looks for doing in seen) else None
 
 
 def _calls(threads: Collection[PythonThread], pid: int) -> frozenset[Call]:

@@ -12,8 +12,7 @@ from typing import Any
 
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
-
-NEAR_S = 5.0
+from zombiescope.diagnosis.thresholds import SAME_INCIDENT_NEAR_S
 
 
 def with_known_ids(found: Diagnosis, known: list[dict[str, Any]]) -> Diagnosis:
@@ -37,7 +36,7 @@ def _overlap_s(each: Incident, entry: dict[str, Any]) -> float:
 
 
 def _touch(each: Incident, entry: dict[str, Any]) -> bool:
-    return _overlap_s(each, entry) >= -NEAR_S
+    return _overlap_s(each, entry) >= -SAME_INCIDENT_NEAR_S
 
 
 def _alike(each: Incident, entry: dict[str, Any]) -> bool:

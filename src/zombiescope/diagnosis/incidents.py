@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from zombiescope.base.severity import SEVERITIES, Severity
 from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis.belonging import FOLLOWS_US, NEAR_US, follows
+from zombiescope.diagnosis.belonging import follows
 from zombiescope.diagnosis.incident import worst
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import Begins, Subject, Symptom
+from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US
 
 _RUNS_NOWHERE: frozenset[Subject] = frozenset({"disk", "gpu", "waiting"})
 _ANCHORS: dict[Begins, int] = {"onset": 0, "moment": 1, "summed": 2, "window": 2}
@@ -130,7 +131,7 @@ def _pairs(symptoms: Sequence[Symptom], presence: Presence | None) -> Iterator[t
     onsets = [symptom for symptom in symptoms if symptom.detector.is_onset and not _is_moderate(symptom)]
     for at, number in enumerate(order):
         for other in order[at + 1 :]:
-            if symptoms[other].from_us - symptoms[number].to_us > FOLLOWS_US:
+            if symptoms[other].from_us - symptoms[number].to_us > JOIN_FOLLOWS_US:
                 continue
             if _followed_another(symptoms[number], symptoms[other], onsets):
                 continue
@@ -143,7 +144,7 @@ def _belong(earlier: Symptom, later: Symptom, hogs: Sequence[Symptom], presence:
         return False
     if _nowhere(earlier) or _nowhere(later):
         return follows(earlier, later, presence)
-    if later.from_us - earlier.to_us > NEAR_US:
+    if later.from_us - earlier.to_us > JOIN_NEAR_US:
         return False
     if earlier.group is not None and earlier.group == later.group:
         return True
@@ -173,7 +174,10 @@ def _followed_another(one: Symptom, other: Symptom, onsets: Sequence[Symptom]) -
     event, stopped = (one, other) if _nowhere(one) else (other, one)
     if not (_nowhere(event) and stopped.detector.is_stopped):
         return False
-    return any(onset.from_us <= event.to_us + NEAR_US and event.from_us - onset.to_us <= FOLLOWS_US for onset in onsets)
+    return any(
+        onset.from_us <= event.to_us + JOIN_NEAR_US and event.from_us - onset.to_us <= JOIN_FOLLOWS_US
+        for onset in onsets
+    )
 
 
 def _is_moderate(symptom: Symptom) -> bool:

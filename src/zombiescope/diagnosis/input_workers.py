@@ -13,11 +13,7 @@ import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
-
-BUSY = 0.9
-LEAST_WORKERS = 2
-MOSTLY = 0.8
-"""Of the workers are busy."""
+from zombiescope.diagnosis.thresholds import INPUT_LEAST_WORKERS, INPUT_WORKER_BUSY_RATIO, INPUT_WORKERS_BUSY_SHARE
 
 
 class Workers(NamedTuple):
@@ -28,7 +24,7 @@ class Workers(NamedTuple):
 
     @property
     def are_saturated(self) -> bool:
-        return self.many >= LEAST_WORKERS and self.busy >= MOSTLY * self.many
+        return self.many >= INPUT_LEAST_WORKERS and self.busy >= INPUT_WORKERS_BUSY_SHARE * self.many
 
 
 def workers(facts: Facts, pids: Collection[int], from_us: int, to_us: int, before_us: int | None = None) -> Workers:
@@ -38,7 +34,9 @@ def workers(facts: Facts, pids: Collection[int], from_us: int, to_us: int, befor
         there = _used(facts.samples_between(before_us, from_us), pids, (from_us - before_us) / 1e6)
         used = {pid: ratio for pid, ratio in used.items() if pid in there}
     ratios = [min(ratio, 1.0) for ratio in used.values()]
-    return Workers(len(ratios), sum(one >= BUSY for one in ratios), sum(ratios) / max(len(ratios), 1))
+    return Workers(
+        len(ratios), sum(one >= INPUT_WORKER_BUSY_RATIO for one in ratios), sum(ratios) / max(len(ratios), 1)
+    )
 
 
 def _used(grid: SampleGrid, pids: Collection[int], seconds: float) -> dict[int, float]:

@@ -10,9 +10,8 @@ import numpy as np
 
 from zombiescope.diagnosis.kernel_entry import asked
 from zombiescope.diagnosis.sample_index import SampleIndex
+from zombiescope.diagnosis.thresholds import NAMED_LEAST_SAMPLES
 from zombiescope.store.columns import Ints, Mask
-
-LEAST_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class KernelProfile:
 
 def tells(named: int, samples: int) -> bool:
     """Half of the samples, or a fifth of a second of them: fewer say nothing about the others."""
-    return named > 0 and named >= min(LEAST_NAMED, samples / 2)
+    return named > 0 and named >= min(NAMED_LEAST_SAMPLES, samples / 2)
 
 
 def _calls(path: tuple[str, ...], outer: frozenset[str], inner: frozenset[str], innermost: bool) -> bool:

@@ -24,11 +24,11 @@ from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request
 from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
 from zombiescope.diagnosis.runtime_paths import RuntimePaths
+from zombiescope.diagnosis.thresholds import LEAK_WORST_LEAST_SHARE
 from zombiescope.query.cgroups import CgroupsView, Leak
 
 __all__ = ["Culprit", "Known", "attribute", "charged", "restarts_per_hour", "unit_of"]
 
-LEAST_SHARE = 0.3
 _UNIT = re.compile(r"([^/]+\.(?:service|scope|socket|slice))(?:/|$)")
 
 
@@ -97,7 +97,7 @@ def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
             suspect.dying += share * line.dying
             suspect.lines.append((share * line.dying, line))
     worst = max(suspects.values(), key=lambda one: one.dying, default=None)
-    if worst is None or worst.dying < LEAST_SHARE * sum(line.dying for line in lines):
+    if worst is None or worst.dying < LEAK_WORST_LEAST_SHARE * sum(line.dying for line in lines):
         return None
     return _culprit_of(worst)
 
@@ -186,11 +186,11 @@ def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
     if not parents:
         return None
     parent, dying = max(parents.items(), key=lambda each: each[1])
-    if dying < LEAST_SHARE * sum(parents.values()):
+    if dying < LEAK_WORST_LEAST_SHARE * sum(parents.values()):
         return None
     how = f"{dying:,} dying cgroups were directly below {parent}"
     asked = RuntimePaths(facts.recent_containers.values()).requests_below(parent)
-    if asked and asked[0].runs >= LEAST_SHARE * sum(one.runs for one in asked):
+    if asked and asked[0].runs >= LEAK_WORST_LEAST_SHARE * sum(one.runs for one in asked):
         worst = asked[0]
         known = Known("container", worst.said, worst.runs, "containers", "containers")
         return Culprit(replace(worst.actor, cgroup=parent), how, dying, "cgroups", "counters", None, (known,))

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from zombiescope.diagnosis.ancestry import Ancestor, Ancestry
 from zombiescope.diagnosis.sample_index import SampledTask
-
-MOSTLY = 0.6
+from zombiescope.diagnosis.thresholds import MOSTLY_SHARE
 
 
 class Starter(NamedTuple):
@@ -34,7 +33,7 @@ class Starter(NamedTuple):
 
     @property
     def started_most(self) -> bool:
-        return self.share >= MOSTLY
+        return self.share >= MOSTLY_SHARE
 
 
 class Lineage:
@@ -61,7 +60,7 @@ class Lineage:
     def starter(self, tasks: int) -> Starter | None:
         if not self._samples:
             return None
-        most = [key for key, samples in self._samples.items() if samples >= MOSTLY * self._known]
+        most = [key for key, samples in self._samples.items() if samples >= MOSTLY_SHARE * self._known]
         lowest = sorted(most, key=lambda key: -self._above[key][1])
         key = next((one for one in lowest if not self._passes(one)), None)
         if key is None:
@@ -89,4 +88,4 @@ class Lineage:
             if name not in chief or self._samples[one] > self._samples[chief[name]]:
                 chief[name] = one
         name, samples = max(together.items(), key=lambda each: each[1], default=("", 0))
-        return (chief[name], min(samples, self._known)) if samples >= MOSTLY * self._known else None
+        return (chief[name], min(samples, self._known)) if samples >= MOSTLY_SHARE * self._known else None

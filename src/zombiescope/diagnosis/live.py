@@ -21,16 +21,13 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import incident as to_document
+from zombiescope.diagnosis.thresholds import LIVE_AROUND_US, LIVE_CLOSED_AFTER_US, LIVE_CUT_S
 from zombiescope.store import incident_file
 from zombiescope.store.freeze import freeze, list_frozen, thaw
 from zombiescope.store.reader import open_recording
 
-AROUND_US = 60_000_000
-CLOSED_AFTER_US = 10_000_000
 HISTORY_US = 180_000_000
 """Before the window: every part of a recording says again what there is, so a few minutes are enough to name most."""
-CUT_S = 1.0
-"""An incident that begins so much later than it did has lost its beginning to the window."""
 
 
 def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
@@ -68,7 +65,7 @@ def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[
     for entry in before:
         now = seen.pop(str(entry.get("id")), None)
         entry = entry if now is None else _continued(entry, now)
-        ended = float(entry.get("to") or 0) * 1e6 < end_us - CLOSED_AFTER_US
+        ended = float(entry.get("to") or 0) * 1e6 < end_us - LIVE_CLOSED_AFTER_US
         kept.append({**entry, "state": "closed"} if ended else entry)
     return sorted([*kept, *seen.values()], key=lambda entry: float(entry.get("from") or 0))
 
@@ -76,7 +73,7 @@ def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[
 def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """As it is known now. Windows are short, so of one that lasts only the last minutes may be known now: then it began
     when it did, is as bad as it ever was and as dear, and its best explanation stays."""
-    if now["from"] - float(before.get("from") or 0) < CUT_S:
+    if now["from"] - float(before.get("from") or 0) < LIVE_CUT_S:
         return now
     dearer = max((before, now), key=_lost)
     better = before if _confidence(before) > _confidence(now) and dearer is before else now
@@ -136,6 +133,6 @@ def _keep(node_dir: Path, each: Incident) -> None:
     why = mine + (f" {each.causes[0].pattern}" if each.causes else "")
     with suppress(OSError, ValueError):
         before = [frozen for frozen in list_frozen(node_dir) if frozen.why.startswith(mine)]
-        from_us = min([each.from_us - AROUND_US, *(frozen.from_us for frozen in before)])
-        kept = freeze(node_dir, from_us, each.to_us + AROUND_US, why)
+        from_us = min([each.from_us - LIVE_AROUND_US, *(frozen.from_us for frozen in before)])
+        kept = freeze(node_dir, from_us, each.to_us + LIVE_AROUND_US, why)
         thaw(node_dir, (frozen.id for frozen in before if frozen.id != kept.id))

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from zombiescope.diagnosis import memory_growth
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.memory_work import EXIT, FILE, LOCK, NEW, RELEASE, SHARED, START, SWAP, Kind, kinds
+from zombiescope.diagnosis.thresholds import MEMORY_WORK_LEAST_SHARE
 
-LEAST = 0.4
-"""Of the kernel time. With less of it something else is at work, too, and that is what has to be explained."""
 _STORMS = (NEW, RELEASE, LOCK, SWAP, START)
 """And the end of processes, where hundreds of them come and go: that of one is ordinary."""
 _MAPPED = (SHARED, FILE)
@@ -36,7 +35,7 @@ class Balance:
 
     @property
     def is_ordinary(self) -> bool:
-        return self.share >= LEAST and self.share > self.storm
+        return self.share >= MEMORY_WORK_LEAST_SHARE and self.share > self.storm
 
 
 def _by_what_was_touched(found: Mapping[Kind, float]) -> dict[Kind, float]:

@@ -10,11 +10,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.memory_work import NEW, RELEASE, kinds
+from zombiescope.diagnosis.thresholds import MEMORY_GROWN_RATIO, MEMORY_RELEASED_RATIO
 
-RELEASED = 0.15
-"""Of the time in which it is touched: a job that starts gives some back, measured up to 0.11."""
-GROWN = 0.05
-"""Of what was faulted in: faults come for other reasons, too, and others free memory meanwhile."""
 PAGE, HUGE_PAGE = 4096, 2 << 20
 _FAULT = ("handle_mm_fault",)
 _LEVELS = ("anon_pages_bytes", "shmem_bytes")
@@ -22,10 +19,10 @@ _LEVELS = ("anon_pages_bytes", "shmem_bytes")
 
 def is_kept(case: Case) -> bool:
     found = kinds(case.profile)
-    if found.get(RELEASE, 0) >= RELEASED * found.get(NEW, 0):
+    if found.get(RELEASE, 0) >= MEMORY_RELEASED_RATIO * found.get(NEW, 0):
         return False
     grown, touched = _grown(case), _touched(case)
-    return grown is None or not touched or grown >= GROWN * touched
+    return grown is None or not touched or grown >= MEMORY_GROWN_RATIO * touched
 
 
 def _grown(case: Case) -> int | None:

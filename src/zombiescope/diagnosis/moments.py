@@ -19,6 +19,19 @@ import numpy.typing as npt
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.spans import runs
+from zombiescope.diagnosis.thresholds import (
+    EVENT_OFTEN,
+    EVENT_WEIGHTS,
+    KERNEL_STEP_BEFORE_S,
+    KERNEL_STEP_CORES,
+    KERNEL_STEP_DEVIATIONS,
+    KERNEL_STEP_S,
+    KNOWN_INCIDENT_WEIGHTS,
+    MOMENT_AROUND_US,
+    MOMENT_BRIDGE_S,
+    MOMENT_HEAD_US,
+    MOMENT_TAIL_US,
+)
 from zombiescope.store import columns
 from zombiescope.store.core_lists import LEFT_OUT, listed
 from zombiescope.store.event import Event
@@ -26,21 +39,8 @@ from zombiescope.store.reader import Recording
 from zombiescope.store.saturation import KERNEL_MODES, SATURATED_RATIO
 from zombiescope.store.thresholds import HOLE_US, STOLEN_RATIO
 
-AROUND_US = 15 * SECOND_US
-HEAD_US, TAIL_US = 45 * SECOND_US, 15 * SECOND_US
-"""Of a run that is longer than both together only its beginning and its end are looked at."""
 MOST_MOMENTS = 16
 QUIET_LOOKS = 4
-BRIDGE_S = 10
-STEP_CORES = 0.8
-STEP_DEVIATIONS = 6.0
-STEP_S, BEFORE_S = 10, 60
-"""A storm of one CPU drowns in a single second of a large node; in the mean of ten it stands out from the minute
-before."""
-WEIGHTS = {"critical": 100.0, "warning": 30.0}
-KNOWN = {"critical": 100.0, "warning": 40.0, "info": 10.0}
-OFTEN = 5
-"""An event of a kind that comes again and again is a rhythm, and each of them says less."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,14 +117,20 @@ def found_before(incidents: Iterable[dict[str, Any]], start_us: int, end_us: int
         from_us, to_us = round(float(one.get("from") or 0) * 1e6), round(float(one.get("to") or 0) * 1e6)
         if to_us > start_us and from_us < end_us:
             from_us, to_us = max(from_us, start_us), min(to_us, end_us)
-            yield Moment(from_us, max(to_us, from_us + 1), KNOWN.get(str(one.get("severity")), KNOWN["info"]))
+            yield Moment(
+                from_us,
+                max(to_us, from_us + 1),
+                KNOWN_INCIDENT_WEIGHTS.get(str(one.get("severity")), KNOWN_INCIDENT_WEIGHTS["info"]),
+            )
 
 
 def _of_events(events: Iterable[Event]) -> Iterator[Moment]:
     serious = [event for event in events if event.severity != "info"]
     often = Counter(event.kind for event in serious)
     for event in serious:
-        weight = WEIGHTS.get(event.severity, WEIGHTS["critical"]) / max(1.0, often[event.kind] / OFTEN)
+        weight = EVENT_WEIGHTS.get(event.severity, EVENT_WEIGHTS["critical"]) / max(
+            1.0, often[event.kind] / EVENT_OFTEN
+        )
         yield Moment(event.at_us, event.at_us + 1, weight)
 
 
@@ -136,9 +142,9 @@ def _of_seconds(seconds: Seconds) -> Iterator[Moment]:
         40.0 * (seconds.hottest >= SATURATED_RATIO)
         + 20.0 * (seconds.gap_us >= HOLE_US)
         + 10.0 * (seconds.stolen >= STOLEN_RATIO)
-        + np.where(step, np.clip(np.maximum(above, rises), STEP_CORES, 20.0), 0.0)
+        + np.where(step, np.clip(np.maximum(above, rises), KERNEL_STEP_CORES, 20.0), 0.0)
     )
-    for first, last in runs(weight > 0, bridge=BRIDGE_S):
+    for first, last in runs(weight > 0, bridge=MOMENT_BRIDGE_S):
         # A core that is lost for long is worse than one that was for a second; an hour is not worse than a minute.
         lasts = min(float(np.count_nonzero(weight[first:last] > 0)), 30.0)
         from_us, to_us = (seconds.start_us + at * SECOND_US for at in (first, last))
@@ -147,18 +153,18 @@ def _of_seconds(seconds: Seconds) -> Iterator[Moment]:
 
 def _stands_out(above: Floats) -> npt.NDArray[np.bool_]:
     deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
-    stands_out: npt.NDArray[np.bool_] = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)
+    stands_out: npt.NDArray[np.bool_] = (above >= KERNEL_STEP_CORES) & (above >= KERNEL_STEP_DEVIATIONS * deviation)
     return stands_out
 
 
 def _rises(kernel: Floats) -> Floats:
     """At each second: the mean of the ten from there on, less that of the minute before. None at the ends."""
     rises = np.zeros(len(kernel))
-    if len(kernel) >= STEP_S + BEFORE_S:
+    if len(kernel) >= KERNEL_STEP_S + KERNEL_STEP_BEFORE_S:
         summed = np.concatenate([[0.0], np.cumsum(kernel)])
-        at = np.arange(BEFORE_S, len(kernel) - STEP_S + 1)
-        after = (summed[at + STEP_S] - summed[at]) / STEP_S
-        rises[at] = after - (summed[at] - summed[at - BEFORE_S]) / BEFORE_S
+        at = np.arange(KERNEL_STEP_BEFORE_S, len(kernel) - KERNEL_STEP_S + 1)
+        after = (summed[at + KERNEL_STEP_S] - summed[at]) / KERNEL_STEP_S
+        rises[at] = after - (summed[at] - summed[at - KERNEL_STEP_BEFORE_S]) / KERNEL_STEP_BEFORE_S
     return rises
 
 
@@ -167,7 +173,10 @@ def _within_reach(suspicious: list[Moment]) -> tuple[list[Moment], int]:
     taken: list[Moment] = []
     left_out = 0
     for moment in suspicious:
-        if any(one.from_us - AROUND_US <= moment.from_us and moment.to_us <= one.to_us + AROUND_US for one in taken):
+        if any(
+            one.from_us - MOMENT_AROUND_US <= moment.from_us and moment.to_us <= one.to_us + MOMENT_AROUND_US
+            for one in taken
+        ):
             continue
         pieces = list(_cut(moment))
         if len(taken) + len(pieces) > MOST_MOMENTS:
@@ -178,18 +187,18 @@ def _within_reach(suspicious: list[Moment]) -> tuple[list[Moment], int]:
 
 
 def _cut(moment: Moment) -> Iterator[Moment]:
-    if moment.to_us - moment.from_us <= HEAD_US + TAIL_US:
+    if moment.to_us - moment.from_us <= MOMENT_HEAD_US + MOMENT_TAIL_US:
         yield moment
         return
-    yield Moment(moment.from_us, moment.from_us + HEAD_US, moment.weight, moment.to_us)
-    yield Moment(moment.to_us - TAIL_US, moment.to_us, moment.weight)
+    yield Moment(moment.from_us, moment.from_us + MOMENT_HEAD_US, moment.weight, moment.to_us)
+    yield Moment(moment.to_us - MOMENT_TAIL_US, moment.to_us, moment.weight)
 
 
 def _merged(moments: list[Moment], start_us: int, end_us: int) -> list[Moment]:
     merged: list[Moment] = []
     for one in sorted(moments, key=lambda one: one.from_us):
-        from_us = max(start_us, one.from_us - AROUND_US)
-        to_us = one.to_us if one.goes_on_us is not None else min(end_us, one.to_us + AROUND_US)
+        from_us = max(start_us, one.from_us - MOMENT_AROUND_US)
+        to_us = one.to_us if one.goes_on_us is not None else min(end_us, one.to_us + MOMENT_AROUND_US)
         if merged and from_us <= merged[-1].to_us:
             before = merged[-1]
             merged[-1] = Moment(before.from_us, max(before.to_us, to_us), 0.0, one.goes_on_us or before.goes_on_us)

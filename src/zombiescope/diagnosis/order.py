@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from zombiescope.base.severity import rank
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
+from zombiescope.diagnosis.thresholds import UNCONFIRMED_MOST
 
 Document = dict[str, Any]
 One = TypeVar("One")

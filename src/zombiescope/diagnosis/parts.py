@@ -17,10 +17,8 @@ from typing import NamedTuple
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.pattern import Measurement, Pattern
+from zombiescope.diagnosis.thresholds import PARTIAL_CAUSE_SHARE
 from zombiescope.store.columns import Mask
-
-NOT_ITS_OWN = 0.1
-"""Of a call's time: a pattern with more of it is what that call is about."""
 
 
 class Larger(NamedTuple):
@@ -70,4 +68,6 @@ def _accounted(case: Case, pattern: Pattern, profile: KernelProfile) -> Mask:
 def _asked_for(profile: KernelProfile, mine: Mask) -> Counter[str]:
     """Samples by what the kernel was entered for, of what a pattern has nothing to do with."""
     everything, without = profile.calls(), profile.calls(~mine)
-    return Counter({name: count for name, count in everything.items() if count - without[name] < NOT_ITS_OWN * count})
+    return Counter(
+        {name: count for name, count in everything.items() if count - without[name] < PARTIAL_CAUSE_SHARE * count}
+    )

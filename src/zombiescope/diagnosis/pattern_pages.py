@@ -1,13 +1,17 @@
-"""The page of a pattern in the docs, made from its file: what it looks like, its frames, its numbers, what to do.
+"""The page of a pattern in the docs, made from its file: what it looks like, its frames, its numbers, what to do; and
+the table of all thresholds.
 
 `python -m zombiescope.diagnosis.patterns docs/patterns` writes all of them; a test holds them against the files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
+from zombiescope.diagnosis import thresholds
 from zombiescope.diagnosis.incident import Proof
 from zombiescope.diagnosis.pattern import Pattern, Signature
 from zombiescope.diagnosis.sample_index import SYSTEM_CALL
@@ -73,6 +77,7 @@ def write(directory: Path, patterns: Sequence[Pattern]) -> None:
     """All pages; those of patterns that are gone are removed."""
     directory.mkdir(parents=True, exist_ok=True)
     wanted = {f"{pattern.id}.md": page(pattern) for pattern in patterns} | {"index.md": index(patterns)}
+    wanted["thresholds.md"] = threshold_page()
     for old in directory.glob("*.md"):
         if old.name not in wanted:
             old.unlink()
@@ -125,6 +130,37 @@ def _kernels(one: Signature) -> str:
     bounds = " ".join(part for part in (since, before) if part)
     proof = f", or with {_names(one.proof)}" if bounds and one.proof else ""
     return bounds + proof if bounds else "any that has them"
+
+
+def threshold_rows() -> Iterator[tuple[str, str, str, str, str]]:
+    """Section, name, value, unit, and what the value rests on, in the order of the file."""
+    text = Path(thresholds.__file__).read_text()
+    titles = {
+        number: line.strip("#- \n") for number, line in enumerate(text.splitlines(), 1) if line.startswith("# ---")
+    }
+    body = ast.parse(text).body
+    for constant, said in pairwise(body):
+        if isinstance(constant, ast.Assign) and isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant):
+            unit, _, basis = " ".join(str(said.value.value).split()).removesuffix(".").partition("; ")
+            section = titles[max(number for number in titles if number < constant.lineno)]
+            yield section, ast.unparse(constant.targets[0]), ast.unparse(constant.value), unit, basis
+
+
+def threshold_page() -> str:
+    lines = ["# Thresholds of the diagnosis", "", (thresholds.__doc__ or "").strip().replace("\n\n", "\n\n")]
+    section = ""
+    for title, name, value, unit, basis in threshold_rows():
+        if title != section:
+            lines += [
+                "",
+                f"## {title[0].upper()}{title[1:]}",
+                "",
+                "| name | value | unit | basis |",
+                "|---|---|---|---|",
+            ]
+            section = title
+        lines.append(f"| `{name}` | `{value}` | {unit} | {basis} |")
+    return "\n".join(lines) + "\n"
 
 
 def _lower(sentence: str) -> str:

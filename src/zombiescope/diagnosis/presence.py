@@ -11,13 +11,12 @@ from collections.abc import Collection
 import numpy as np
 
 from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis.sample_grid import MOSTLY, SampleGrid
+from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.task_groups import member_tasks
+from zombiescope.diagnosis.thresholds import HELD_CORE_LEAST_SHARE, MOSTLY_SHARE
 from zombiescope.store.columns import Mask
 
-LEAST_SHARE = 0.2
-"""Of the samples of the core: who had less did not take it."""
 RECLAIMS = (
     "shrink_node", "balance_pgdat", "try_to_free_pages", "try_to_free_mem_cgroup_pages", "out_of_memory",
     "mem_cgroup_out_of_memory", "console_unlock", "console_flush_all", "vprintk_emit",
@@ -55,7 +54,7 @@ class Presence:
         had = dict(zip(*(each.tolist() for each in np.unique(on[mine], return_counts=True)), strict=True))
         shares = {cpu: had.get(cpu, 0) / many for cpu, many in zip(cores.tolist(), total.tolist(), strict=True)}
         known = [shares[cpu] for cpu in cpus if cpu in shares]
-        return not known or max(known) >= LEAST_SHARE
+        return not known or max(known) >= HELD_CORE_LEAST_SHARE
 
     def holder(self, placed: Symptom) -> str | None:
         """The program that had most of the core's samples in those seconds; None where none had, or none are known."""
@@ -64,7 +63,7 @@ class Presence:
         part = self._grid.between(placed.from_us, max(placed.to_us, placed.from_us + 1))
         there = part.cpu == placed.cpu
         best = part.hottest_group(there, lambda task: task.comm)
-        return best[0].comm if best is not None and best[1] >= MOSTLY * np.count_nonzero(there) else None
+        return best[0].comm if best is not None and best[1] >= MOSTLY_SHARE * np.count_nonzero(there) else None
 
     def reclaims(self, symptom: Symptom) -> bool:
         """Whether who took the CPU there was about memory."""
@@ -80,7 +79,7 @@ class Presence:
         if symptom.cpu is not None:
             kernel = kernel & (self._grid.cpu[part] == symptom.cpu)
         reclaiming = int(np.count_nonzero(kernel & self._grid.with_function(*RECLAIMS)[part]))
-        return reclaiming > 0 and reclaiming >= LEAST_SHARE * int(np.count_nonzero(kernel))
+        return reclaiming > 0 and reclaiming >= HELD_CORE_LEAST_SHARE * int(np.count_nonzero(kernel))
 
     def _of(self, symptom: Symptom, part: slice) -> Mask:
         key = (symptom.group, symptom.facts.get("kinds"))

@@ -13,14 +13,13 @@ from dataclasses import replace
 from zombiescope.diagnosis import held_up
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Cause, Link
+from zombiescope.diagnosis.thresholds import PYTHON_PLACE_LEAST_RATIO
 from zombiescope.query.python import PythonThread, own
 from zombiescope.store.hangs import NEVER
 
 MOST_TOLD = 3
 MOST_ASKED = 8
 MOST_NAME = 80
-LEAST_RATIO = 0.3
-"""Of its looks: less than that is no place where it was."""
 
 
 def told(case: Case, causes: tuple[Cause, ...]) -> tuple[Cause, ...]:
@@ -67,7 +66,7 @@ def _link(case: Case, thread: PythonThread) -> Link | None:
         key = (mine.place, None if called is None else called.name)
         places[key] = places.get(key, 0) + looks
     (place, inside), looks = max(places.items(), key=lambda each: each[1])
-    if looks < LEAST_RATIO * thread.looks:
+    if looks < PYTHON_PLACE_LEAST_RATIO * thread.looks:
         return None
     name = next(own(frames)[0].name for frames in stacks if own(frames)[0].place == place)
     what = (inside or name)[:MOST_NAME]

@@ -14,11 +14,9 @@ import numpy as np
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.thresholds import STOPS_APART_US
 from zombiescope.query.waiting import WaitingTask
 from zombiescope.store.columns import Mask
-
-APART_US = 12 * SECOND_US
-"""Rows come every five seconds; a longer pause is another stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def quiet(facts: Facts, *kinds: str) -> list[Quiet]:
 def _spans(rows: list[WaitingTask]) -> Iterator[list[WaitingTask]]:
     span: list[WaitingTask] = []
     for row in sorted(rows, key=lambda row: row.at_us):
-        if span and (row.since_us > span[-1].at_us or row.at_us - span[-1].at_us > APART_US):
+        if span and (row.since_us > span[-1].at_us or row.at_us - span[-1].at_us > STOPS_APART_US):
             yield span
             span = []
         span.append(row)

@@ -32,15 +32,16 @@ from zombiescope.diagnosis.incident import Cause, Fix, Link, Proof, RuledOut
 from zombiescope.diagnosis.parts import larger_than
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import (
+    CONFIRMED_LEAST,
+    FULL_EVIDENCE_SHARE,
+    LITERATURE_MOST,
+    RANKED_LEAST_CORES,
+    UNCONFIRMED_MOST,
+)
 from zombiescope.model.plans.step import note
 from zombiescope.store import steps
 
-UNCONFIRMED_MOST = 0.5
-CONFIRMED_LEAST = 0.51
-LITERATURE_MOST = 0.6
-FULL_SHARE = 0.6
-LEAST_CORES = 0.02
-"""Most of next to nothing is nothing: a program that computes has a few kernel samples, and they are of something."""
 UNSURE = "nothing was measured that confirms this cause, so no command that changes the node is given: look first"
 MOST_SYMPTOMS = 5
 """In a chain; the incident lists all of them."""
@@ -143,7 +144,7 @@ def judge(case: Case, pattern: Pattern, share: float, signature: Signature | Non
         because = f"its functions account for {share * 100:.1f}% of the kernel time"
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
-    if pattern.signatures and cores < LEAST_CORES:
+    if pattern.signatures and cores < RANKED_LEAST_CORES:
         return RuledOut(pattern.id, f"its functions used {cores:.3f} of a CPU", round(cores, 4), "cores")
     if not pattern.signatures and not confirmed and pattern.id != FALLBACK and not pattern.may_be:
         return None
@@ -174,7 +175,7 @@ def _refuted(pattern: Pattern, against: Measurement) -> RuledOut:
 
 
 def _strength(pattern: Pattern, share: float, finding: Evidence, confirmed: bool) -> float:
-    frames = min(1.0, share / FULL_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
+    frames = min(1.0, share / FULL_EVIDENCE_SHARE) if pattern.signatures else float(pattern.id != FALLBACK)
     complete = all(one.value is not None for one in finding.measurements)
     strength = 0.05 + 0.35 * frames + 0.35 * finding.weight + 0.15 * (finding.culprit is not None) + 0.05 * complete
     if not confirmed:

@@ -16,14 +16,9 @@ from math import comb
 from typing import Any, Literal
 
 from zombiescope.diagnosis.incident import Incident, JobFate
+from zombiescope.diagnosis.thresholds import RAY_FAILS_AFTER_US, RAY_FAILS_BEFORE_US
 from zombiescope.store.event import Event
 
-AFTER_US = 120_000_000
-"""Within this time after a loss a job fails of it: Ray tries again, and waits for what does not come."""
-BEFORE_US = 5_000_000
-"""Ray's files have whole seconds."""
-KNOWN_US = 3_600_000_000
-"""How long before a window it is read which jobs are there; the agent says it every ten minutes."""
 LOSSES = ("ray_node_dead", "ray_worker_died", "ray_actor_died", "ray_task_lost")
 ENDS = {
     "ray_job_failed": "failed", "ray_job_finished": "succeeded", "ray_job_stopped": "stopped",
@@ -112,12 +107,18 @@ class RayJobs:
         return tuple(sorted(found, key=lambda fate: (order.index(fate.fate), fate.job))[:MOST_JOBS])
 
     def _fate(self, job: _Job, incident: Incident) -> JobFate | None:
-        if job.first_us > incident.to_us or (job.ended_us is not None and job.ended_us < incident.from_us - BEFORE_US):
+        if job.first_us > incident.to_us or (
+            job.ended_us is not None and job.ended_us < incident.from_us - RAY_FAILS_BEFORE_US
+        ):
             return None
         failed_us = job.ended_us if job.outcome == "failed" else None
-        if failed_us is None or failed_us > incident.to_us + AFTER_US:
+        if failed_us is None or failed_us > incident.to_us + RAY_FAILS_AFTER_US:
             return JobFate(job.name, "survived", "", job.ended_us, job.ran_s)
-        losses = [loss for loss in job.losses if self._is_part(loss, incident) and loss.at_us <= failed_us + BEFORE_US]
+        losses = [
+            loss
+            for loss in job.losses
+            if self._is_part(loss, incident) and loss.at_us <= failed_us + RAY_FAILS_BEFORE_US
+        ]
         if losses:
             return JobFate(job.name, "died", losses[0].text, failed_us, job.ran_s)
         return JobFate(job.name, "failed by itself", job.why, failed_us, job.ran_s)
@@ -126,7 +127,7 @@ class RayJobs:
     def _is_part(loss: Event, incident: Incident) -> bool:
         if loss.kind in ENDS:  # the job's own report, which comes after the loss that it tells of
             return True
-        return incident.from_us - BEFORE_US <= loss.at_us <= incident.to_us + AFTER_US // 2
+        return incident.from_us - RAY_FAILS_BEFORE_US <= loss.at_us <= incident.to_us + RAY_FAILS_AFTER_US // 2
 
 
 def _ran_s(end: Event, first_us: int) -> float | None:

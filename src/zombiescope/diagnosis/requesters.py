@@ -16,13 +16,11 @@ from typing import Literal
 
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor
+from zombiescope.diagnosis.thresholds import RESTARTED_RUNS, RESTARTED_RUNS_WHATEVER_POLICY
 from zombiescope.query.containers import Container
 from zombiescope.store.container_names import pod_owner
 
 Kind = Literal["script", "restart policy", "pod", "image"]
-AGAIN = 2
-MANY_RUNS = 5
-"""A container that was made so often is restarted by something, whatever its policy is said to be."""
 
 _ORDINAL = re.compile(r"-[0-9]+$")
 
@@ -84,7 +82,9 @@ def _runs(container: Container) -> int:
 
 def _restarted(container: Container) -> bool:
     again = max(_runs(container), (container.restarts or 0) + 1)
-    return again >= MANY_RUNS or (again >= AGAIN and container.restart_policy not in (None, "", "no"))
+    return again >= RESTARTED_RUNS_WHATEVER_POLICY or (
+        again >= RESTARTED_RUNS and container.restart_policy not in (None, "", "no")
+    )
 
 
 def _key(container: Container) -> tuple[Kind, Hashable] | None:

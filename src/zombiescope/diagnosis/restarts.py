@@ -13,15 +13,9 @@ from dataclasses import dataclass
 from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.carriers import is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.thresholds import RESTARTS_FIT_ZOMBIES, RESTARTS_LEAST, RESTARTS_MANY
 from zombiescope.query.cgroups import CgroupsView
 from zombiescope.query.events import events
-
-FITS = (0.4, 2.5)
-"""Zombies per restart that still count as the same rhythm: a container is about two cgroups, some are released."""
-LEAST_RESTARTS = 3
-"""Fewer in an hour are no rhythm."""
-MANY_RESTARTS = 1_000
-"""So many that the number alone, beside as many zombies, is a match where growth was not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,7 @@ def _same_rhythm(one: Restarts, view: CgroupsView) -> Match | None:
     growth = view.growth_per_hour
     if growth is None:
         return _as_many(one, view)
-    if one.count < LEAST_RESTARTS or not FITS[0] <= growth / one.per_hour <= FITS[1]:
+    if one.count < RESTARTS_LEAST or not RESTARTS_FIT_ZOMBIES[0] <= growth / one.per_hour <= RESTARTS_FIT_ZOMBIES[1]:
         return None
     said = f"{one.unit} restarts {one.per_hour:,.0f} times an hour and zombies grow by {growth:,.0f} an hour"
     return Match(one.unit, said, round(one.per_hour, 1), "restarts/hour")
@@ -83,9 +77,17 @@ def _same_rhythm(one: Restarts, view: CgroupsView) -> Match | None:
 def _as_many(one: Restarts, view: CgroupsView) -> Match | None:
     """Restarted as often as there are zombies, by systemd's own count: the same match, over all of the time."""
     dying = None if view.memory is None else view.memory.dying
-    if view.growth_per_hour is not None and not FITS[0] <= view.growth_per_hour / one.per_hour <= FITS[1]:
+    if (
+        view.growth_per_hour is not None
+        and not RESTARTS_FIT_ZOMBIES[0] <= view.growth_per_hour / one.per_hour <= RESTARTS_FIT_ZOMBIES[1]
+    ):
         return None
-    if not dying or one.ever is None or one.ever < MANY_RESTARTS or not FITS[0] <= dying / one.ever <= FITS[1]:
+    if (
+        not dying
+        or one.ever is None
+        or one.ever < RESTARTS_MANY
+        or not RESTARTS_FIT_ZOMBIES[0] <= dying / one.ever <= RESTARTS_FIT_ZOMBIES[1]
+    ):
         return None
     said = f"{one.unit} restarted {one.ever:,} times, and {dying:,} removed memory cgroups are left"
     return Match(one.unit, said, one.ever, "restarts")

@@ -18,8 +18,9 @@ from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.ancestry import KTHREADD, Ancestry
 from zombiescope.diagnosis.dictionaries import Dictionaries
 from zombiescope.diagnosis.kernel_profile import KernelProfile
-from zombiescope.diagnosis.lineage import MOSTLY, Lineage, Starter
+from zombiescope.diagnosis.lineage import Lineage, Starter
 from zombiescope.diagnosis.sample_index import NOBODY, SampledTask, SampleIndex
+from zombiescope.diagnosis.thresholds import SAMPLE_RATE_LEAST_SAMPLES
 from zombiescope.query.selection import Selection
 from zombiescope.query.stacks import Stacks
 from zombiescope.store.columns import Ints, Mask
@@ -31,7 +32,7 @@ SECOND_BINS = SECOND_US // BIN_US
 Number = TypeVar("Number", np.int64, np.float64)
 
 
-__all__ = ["BIN_US", "KTHREADD", "MOSTLY", "SECOND_BINS", "SampleGrid", "Starter", "load", "moving_sum"]
+__all__ = ["BIN_US", "KTHREADD", "SECOND_BINS", "SampleGrid", "Starter", "load", "moving_sum"]
 
 
 class SampleGrid:
@@ -214,7 +215,6 @@ def moving_sum(counts: npt.NDArray[Number], bins: int) -> npt.NDArray[Number]:
 
 
 DEFAULT_HZ = 99.0
-FEW = 100
 
 
 def _measured_hz(time_us: Ints, cpu: Ints) -> float:
@@ -226,7 +226,7 @@ def _measured_hz(time_us: Ints, cpu: Ints) -> float:
     order = np.lexsort((time_us, cpu))
     between = np.diff(time_us[order])[np.diff(cpu[order]) == 0]
     between = between[between > 0]
-    return 1e6 / float(np.percentile(between, 25)) if len(between) >= FEW else DEFAULT_HZ
+    return 1e6 / float(np.percentile(between, 25)) if len(between) >= SAMPLE_RATE_LEAST_SAMPLES else DEFAULT_HZ
 
 
 def load(recording: Recording, start_us: int, end_us: int, hz: float | None, named: Dictionaries) -> SampleGrid:

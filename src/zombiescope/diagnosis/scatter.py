@@ -11,11 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis.sample_grid import SampleGrid
+from zombiescope.diagnosis.thresholds import SCATTERED_CORE_SHARE
 from zombiescope.store.columns import Mask
 from zombiescope.store.thresholds import MODERATE_RATIO
-
-OF_A_CORE = 0.25
-"""Less of it than this hurts nobody who has to run there."""
 
 
 def is_scattered(grid: SampleGrid, chosen: Mask, seconds: float) -> bool:
@@ -23,7 +21,7 @@ def is_scattered(grid: SampleGrid, chosen: Mask, seconds: float) -> bool:
     on = grid.cpu[chosen]
     if (on < 0).any() or not len(on):  # profiles of others do not say where
         return False
-    if np.bincount(on).max() >= OF_A_CORE * grid.hz * seconds:
+    if np.bincount(on).max() >= SCATTERED_CORE_SHARE * grid.hz * seconds:
         return False
     starter = grid.starter(chosen, or_itself=True)
     return starter is not None and not starter.started_most and starter.samples < MODERATE_RATIO * grid.hz * seconds

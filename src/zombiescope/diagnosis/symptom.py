@@ -47,9 +47,6 @@ nothing    known trouble by itself, of which nothing else here is the cause
 THINGS = ("gpu", "switch", "interface", "part", "device", "controller", "server")
 """Fields of an event that name the thing it is about."""
 
-DRIVER_PATIENCE_S = 5.0
-"""As long as a network driver waits for its queue before it resets the card."""
-
 
 @dataclass(frozen=True, slots=True)
 class Detector:

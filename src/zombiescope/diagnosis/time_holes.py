@@ -17,10 +17,9 @@ import numpy as np
 from zombiescope.diagnosis.blind_spots import blind_spots
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
+from zombiescope.diagnosis.thresholds import TIME_HOLE_ALIKE_RATIO
 from zombiescope.store.columns import Mask
 from zombiescope.store.thresholds import HOLE_US, LITTLE_STOLEN
-
-ALIKE_RATIO = 0.8
 
 
 class Hole(NamedTuple):
@@ -67,9 +66,11 @@ def _at_once(cores: CoreGrid, found: Mask) -> Mask:
     """Seconds in which most of the cores that are sampled, two or more, have a hole, and all are about as long."""
     gaps = np.nan_to_num(cores.max_gap_us)
     shortest, longest = np.where(found, gaps, np.inf).min(axis=0), np.where(found, gaps, 0).max(axis=0)
-    alike = found | ((gaps >= ALIKE_RATIO * longest) & (ALIKE_RATIO * gaps <= longest))
+    alike = found | ((gaps >= TIME_HOLE_ALIKE_RATIO * longest) & (TIME_HOLE_ALIKE_RATIO * gaps <= longest))
     sampled = (~np.isnan(cores.max_gap_us)).any(axis=1).sum()
-    together: Mask = (found.sum(axis=0) >= 2) & (2 * alike.sum(axis=0) > sampled) & (shortest >= ALIKE_RATIO * longest)
+    together: Mask = (
+        (found.sum(axis=0) >= 2) & (2 * alike.sum(axis=0) > sampled) & (shortest >= TIME_HOLE_ALIKE_RATIO * longest)
+    )
     return together
 
 

@@ -22,18 +22,17 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.task_groups import COMM, KEYS, THREAD, kind
+from zombiescope.diagnosis.thresholds import (
+    PAST_APART_US,
+    PAST_DAY_HOURS,
+    PAST_JUST_BEFORE_US,
+    PAST_LEAST_HOURS,
+    PAST_LEAST_US,
+    PAST_LONG_AGO_US,
+    PAST_SLICE_US,
+)
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints
-
-LEAST_US = 5 * SECOND_US // 2
-"""Less of an earlier time says nothing about it."""
-MOST_US = 30 * SECOND_US
-SLICE_US = 10 * SECOND_US
-APART_US = 5 * SECOND_US
-"""Between the window and the time before it: what is suspected for some seconds before anybody looks."""
-LONG_AGO_US = 600 * SECOND_US
-LEAST_HOURS = 3
-DAY_HOURS = 24
 
 
 class _Past(NamedTuple):
@@ -77,18 +76,18 @@ class Usual:
     def _pasts(self, from_us: int) -> Iterator[_Past]:
         grid = self._facts.samples
         inside_us = from_us - grid.start_us
-        if inside_us >= LEAST_US:
-            inside = _Past(grid, max(grid.start_us, from_us - MOST_US), from_us)
+        if inside_us >= PAST_LEAST_US:
+            inside = _Past(grid, max(grid.start_us, from_us - PAST_JUST_BEFORE_US), from_us)
             if _is_sampled(self._facts, inside):
                 yield inside
         elif inside_us > 0:  # it was not there yet when the window began
-            yield from (past for past in self._just_before if past.to_us - past.from_us >= LEAST_US - inside_us)
+            yield from (past for past in self._just_before if past.to_us - past.from_us >= PAST_LEAST_US - inside_us)
         yield from self._before
 
     @cached_property
     def _just_before(self) -> tuple[_Past, ...]:
         facts = self._facts
-        return tuple(_loaded(facts, max(facts.recording.start_us, facts.start_us - SLICE_US), facts.start_us))
+        return tuple(_loaded(facts, max(facts.recording.start_us, facts.start_us - PAST_SLICE_US), facts.start_us))
 
     @cached_property
     def _before(self) -> tuple[_Past, ...]:
@@ -145,7 +144,7 @@ class Usual:
         hours = self._facts.always(("kernel hours", before_us), lambda: _read_hours(self._facts, before_us))
         rolled_up = task.unit or task.container or task.comm or ""
         used = hours.used.get(rolled_up)
-        if used is None or hours.many < LEAST_HOURS or (level != THREAD and name != rolled_up):
+        if used is None or hours.many < PAST_LEAST_HOURS or (level != THREAD and name != rolled_up):
             return None
         return float(np.percentile([*used, *[0.0] * (hours.many - len(used))], 95))
 
@@ -157,12 +156,12 @@ class _Hours(NamedTuple):
 
 
 def _read(facts: Facts) -> Iterator[_Past]:
-    first_us, end_us = facts.recording.start_us, facts.start_us - APART_US
-    just_before = max(first_us, end_us - SLICE_US)
-    long_before = max(first_us, end_us - LONG_AGO_US)
-    for from_us in sorted({just_before, *([long_before] if just_before - long_before >= SLICE_US else [])}):
-        to_us = min(from_us + SLICE_US, end_us)
-        if to_us - from_us >= LEAST_US:
+    first_us, end_us = facts.recording.start_us, facts.start_us - PAST_APART_US
+    just_before = max(first_us, end_us - PAST_SLICE_US)
+    long_before = max(first_us, end_us - PAST_LONG_AGO_US)
+    for from_us in sorted({just_before, *([long_before] if just_before - long_before >= PAST_SLICE_US else [])}):
+        to_us = min(from_us + PAST_SLICE_US, end_us)
+        if to_us - from_us >= PAST_LEAST_US:
             yield from _loaded(facts, from_us, to_us)
 
 
@@ -212,7 +211,7 @@ def _seconds(past: _Past, part: slice) -> Ints:
 def _read_hours(facts: Facts, before_us: int) -> _Hours:
     """A recorder that was restarted has several rows of an hour, which add up."""
     rows = facts.recording.table(
-        "unit_hours", before_us - DAY_HOURS * HOUR_US, before_us, ("time", "unit", "kernel_ms")
+        "unit_hours", before_us - PAST_DAY_HOURS * HOUR_US, before_us, ("time", "unit", "kernel_ms")
     )
     added: dict[tuple[str, int], float] = defaultdict(float)
     for row in columns.records(rows):

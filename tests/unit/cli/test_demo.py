@@ -22,7 +22,8 @@ from tests.helpers.cli import Cli, Done
 
 from zombiescope.cli import picture
 from zombiescope.cli.failure import Failure
-from zombiescope.diagnosis.calibration import STRONGEST, calibrated
+from zombiescope.diagnosis.calibration import calibrated
+from zombiescope.diagnosis.thresholds import CALIBRATION_STRONGEST
 from zombiescope.documents.columns import decoded
 from zombiescope.web.frozen import NotBuiltError
 
@@ -51,7 +52,7 @@ def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> N
     assert demo.out.splitlines()[2].startswith(
         "CRITICAL  core 39 was lost for 6 s: kubelet makes the kernel walk 68,440"
     )
-    sure = calibrated(STRONGEST)  # all evidence there is
+    sure = calibrated(CALIBRATION_STRONGEST)  # all evidence there is
     assert f"zombie-memcg  confidence {sure:.2f}, seen on a real kernel" in demo.out
     assert "└─ culprit          ecs.service" in demo.out
     assert demo.err.count("\n") == 1

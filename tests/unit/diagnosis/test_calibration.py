@@ -13,6 +13,7 @@ from zombiescope.diagnosis import calibration, patterns, ranking
 from zombiescope.diagnosis.calibration import Band, calibrated
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern
+from zombiescope.diagnosis.thresholds import CALIBRATION_STRONGEST, LITERATURE_MOST
 from zombiescope.lab.calibration import rows_of, table
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -66,7 +67,7 @@ def test_few_runs_move_it_little_and_many_decide() -> None:
     def top(right: int, runs: int) -> float:
         return calibration._points((Band(0.5, right, runs),))[0][1]
 
-    middle = (0.5 + calibration.STRONGEST) / 2
+    middle = (0.5 + CALIBRATION_STRONGEST) / 2
     assert top(0, 0) == pytest.approx(middle)
     assert middle < top(3, 3) < 0.85, "three of three is no certainty"
     assert top(0, 2) > 0.55
@@ -86,8 +87,8 @@ def test_what_was_said_is_close_to_what_was_true() -> None:
     """Of each step of the table with enough runs to tell. What stands at the most that may be said of what is only read
     about (record 0012) may have been true more often than it says, never less."""
     known = published.kept(DOCS)
-    capped = [row for row in known if row["confidence"] == row["strength"] == ranking.LITERATURE_MOST]
-    assert sum(row["right"] for row in capped) >= (ranking.LITERATURE_MOST - 0.15) * len(capped)
+    capped = [row for row in known if row["confidence"] == row["strength"] == LITERATURE_MOST]
+    assert sum(row["right"] for row in capped) >= (LITERATURE_MOST - 0.15) * len(capped)
     rows = [row for row in known if row not in capped]
     for low, high in ((0.5, 0.7), (0.7, 0.9), (0.9, 1.01)):
         mine = [row for row in rows if low < row["confidence"] <= high]

@@ -47,9 +47,9 @@ def write(directory: Path) -> Path:
 @pytest.fixture
 def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recording]:
     """Two minutes that are long enough to be looked through piece by piece."""
-    monkeypatch.setattr(long_windows, "LONG_US", SECOND)
-    monkeypatch.setattr(moments, "AROUND_US", 2 * SECOND)
-    monkeypatch.setattr(moments, "BRIDGE_S", 1)
+    monkeypatch.setattr(long_windows, "WINDOW_LONG_US", SECOND)
+    monkeypatch.setattr(moments, "MOMENT_AROUND_US", 2 * SECOND)
+    monkeypatch.setattr(moments, "MOMENT_BRIDGE_S", 1)
     with open_recording(write(tmp_path)) as opened:
         yield opened
 

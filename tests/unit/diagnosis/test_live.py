@@ -17,6 +17,7 @@ from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
 from zombiescope.diagnosis.report.document import document
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import LIVE_AROUND_US
 from zombiescope.store import incident_file
 from zombiescope.store.freeze import list_frozen
 from zombiescope.store.reader import open_recording
@@ -175,7 +176,7 @@ def test_a_window_that_grows_is_frozen_anew_and_not_beside_the_old_one(tmp_path:
     live._keep(tmp_path, each)
     live._keep(tmp_path, replace(each, to_us=each.to_us + 60 * SECOND))
     (frozen,) = list_frozen(tmp_path)
-    assert frozen.to_us == each.to_us + 60 * SECOND + live.AROUND_US
+    assert frozen.to_us == each.to_us + 60 * SECOND + LIVE_AROUND_US
 
 
 def test_what_is_open_is_closed_when_nobody_looks_any_more(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from tests.helpers.scenes import Scene
 from zombiescope.diagnosis import diagnose as long_windows
 from zombiescope.diagnosis import moments
 from zombiescope.diagnosis.diagnose import diagnose
-from zombiescope.diagnosis.moments import AROUND_US, MOST_MOMENTS, QUIET_LOOKS, Choice, Seconds, choose
+from zombiescope.diagnosis.moments import MOST_MOMENTS, QUIET_LOOKS, Choice, Seconds, choose
+from zombiescope.diagnosis.thresholds import MOMENT_AROUND_US
 from zombiescope.store.event import Event
 from zombiescope.store.reader import open_recording
 
@@ -127,7 +128,7 @@ def test_spans_do_not_overlap_and_stay_inside() -> None:
 
 
 def test_without_counters_events_tell() -> None:
-    assert holds(chosen(None, event(5_000, "nic_reset", "critical")), 5_000 - AROUND_US / SECOND, 5_001)
+    assert holds(chosen(None, event(5_000, "nic_reset", "critical")), 5_000 - MOMENT_AROUND_US / SECOND, 5_001)
 
 
 def test_a_long_window_finds_the_same_incident_and_says_what_it_left_out(
@@ -137,8 +138,8 @@ def test_a_long_window_finds_the_same_incident_and_says_what_it_left_out(
     scene.hog("do_syscall_64 vfs_read memcg_numa_stat_show mem_cgroup_nr_lru_pages", "kubelet")
     with open_recording(scene.write(tmp_path)) as recording:
         whole = diagnose(recording, recording.start_us, recording.end_us + 1)
-        monkeypatch.setattr(long_windows, "LONG_US", SECOND)
-        monkeypatch.setattr(moments, "AROUND_US", 2 * SECOND)
+        monkeypatch.setattr(long_windows, "WINDOW_LONG_US", SECOND)
+        monkeypatch.setattr(moments, "MOMENT_AROUND_US", 2 * SECOND)
         piecewise = diagnose(recording, recording.start_us, recording.end_us + 1)
     assert [(each.id, each.from_us, each.to_us) for each in piecewise.incidents] == [
         (each.id, each.from_us, each.to_us) for each in whole.incidents

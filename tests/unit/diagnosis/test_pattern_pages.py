@@ -21,7 +21,10 @@ def test_the_page_is_up_to_date(pattern: Pattern) -> None:
 
 
 def test_there_are_no_other_pages() -> None:
-    assert {path.stem for path in DOCS.glob("*.md")} == {pattern.id for pattern in patterns.every()} | {"index"}
+    assert {path.stem for path in DOCS.glob("*.md")} == {pattern.id for pattern in patterns.every()} | {
+        "index",
+        "thresholds",
+    }
     assert (DOCS / "index.md").read_text() == pattern_pages.index(patterns.every())
 
 

@@ -13,8 +13,8 @@ from tests.helpers.wide import SYSCALL, WideNode
 from zombiescope.diagnosis.core_grid import CoreGrid, load
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 from zombiescope.diagnosis.symptoms import core_saturated
+from zombiescope.diagnosis.thresholds import UNCONFIRMED_MOST
 from zombiescope.store.reader import open_recording
 
 EXEC = f"{SYSCALL} __x64_sys_execve bprm_execve load_elf_binary"

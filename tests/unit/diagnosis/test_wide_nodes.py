@@ -17,6 +17,7 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incidents import group
 from zombiescope.diagnosis.pattern import Measurement
 from zombiescope.diagnosis.presence import Presence
+from zombiescope.diagnosis.thresholds import WEIGHT_WITHOUT_PAST
 from zombiescope.store.reader import open_recording
 
 WIDE = (96, 192)
@@ -104,7 +105,7 @@ def test_who_did_the_same_before_the_window_is_still_named(tmp_path: Path) -> No
         found = group([one for one in symptoms.find(facts) if not one.is_remark], Presence(facts.samples))
         (each,) = (one for one in found if not one.is_moderate)
         told = patterns.by_id("page-fault-storm").examine(Case(facts, each)).measurements
-    assert [one.weight for one in told if one.says == "confirms"] == [excess.WITHOUT_PAST]
+    assert [one.weight for one in told if one.says == "confirms"] == [WEIGHT_WITHOUT_PAST]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zombiescope.diagnosis import patterns
 from zombiescope.diagnosis.incident import KNOWN
-from zombiescope.diagnosis.ranking import LITERATURE_MOST
+from zombiescope.diagnosis.thresholds import LITERATURE_MOST
 
 TITLE = "## Patterns that no test could see"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)

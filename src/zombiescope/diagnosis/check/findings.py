@@ -15,8 +15,8 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
 from zombiescope.diagnosis.incidents import Group
 from zombiescope.diagnosis.pattern import FALLBACK
-from zombiescope.diagnosis.ranking import UNCONFIRMED_MOST
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import UNCONFIRMED_MOST
 
 PATH_FRAMES = 4
 EXPLAINED_FRAMES = 1

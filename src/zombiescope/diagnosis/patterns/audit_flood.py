@@ -5,6 +5,7 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.thresholds import AUDIT_LITTLE_CORES
 from zombiescope.model.plans.step import advice, change, command
 
 _AUDIT = (
@@ -13,7 +14,6 @@ _AUDIT = (
     " audit_log_exit audit_log_end audit_log_format kauditd_thread kauditd_send_queue audit_receive audit_log_vformat"
     " audit_filter"
 )
-LITTLE_CORES = 0.05
 
 
 def examine(case: Case) -> Evidence:
@@ -23,7 +23,7 @@ def examine(case: Case) -> Evidence:
     if backlogs:
         text = f"the kernel reported {len(backlogs)} times that audit records pile up"
         found.append(measured(text, len(backlogs), "lines", "events", True, at_us=backlogs[0].at_us))
-    elif cores is not None and cores < LITTLE_CORES:
+    elif cores is not None and cores < AUDIT_LITTLE_CORES:
         found.append(measured(f"auditing took {cores:.3f} of a CPU", round(cores, 4), "cores", "samples", False))
     else:
         found.append(measured("whether audit records piled up is not known", None, "lines", "events", None))

@@ -11,10 +11,9 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
 from zombiescope.diagnosis.sample_index import BPF_PROGRAM
+from zombiescope.diagnosis.thresholds import BPF_CORES, BPF_FILTERS_SHARE, BPF_LITTLE_CORES
 from zombiescope.model.plans.step import Step, advice, command
 
-CORES = 0.3
-MOSTLY = 0.5
 AGENTS = (
     "falco*", "tetragon*", "tracee*", "cilium-agent*", "datadog-agent*", "system-probe*", "security-agent*", "sysdig*",
     "dragent*", "osqueryd*", "pixie*", "parca-agent*", "beyla*", "inspektor*", "kubearmor*", "falcon-sensor*",
@@ -70,13 +69,13 @@ def _programs(case: Case) -> list[Measurement]:
         return [Measurement("BPF programs were not sampled", None, "cores", "samples", "nothing")]
     counted = case.node_profile.totals(BPF_PROGRAM)
     filters = _filters(case)
-    if filters >= MOSTLY * cores > 0:
+    if filters >= BPF_FILTERS_SHARE * cores > 0:
         return [cpu_used("filters of seccomp and of sockets, which no agent loads, took {}", filters, False)]
     found = [
         cpu_used(
             "BPF programs and their helpers took {}",
             cores,
-            True if cores >= CORES and counted else False if cores < 0.05 else None,
+            True if cores >= BPF_CORES and counted else False if cores < BPF_LITTLE_CORES else None,
         )
     ]
     for name in sorted(counted, key=lambda name: -counted[name])[:1]:

@@ -7,10 +7,8 @@ from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
+from zombiescope.diagnosis.thresholds import BULK_IO_SHARE
 from zombiescope.model.plans.step import advice, command
-
-MOSTLY = 0.6
-"""With less of it something else is at work, too, and that is what has to be explained."""
 
 _READS = (
     "filemap_read generic_file_buffered_read do_generic_file_read generic_file_read_iter page_cache_ra_unbounded"
@@ -53,7 +51,7 @@ def _copying(case: Case) -> Measurement:
     share = case.profile.share(profile.kernel_samples)
     cores = profile.kernel_samples / case.facts.hz / case.seconds
     text = f"reading, writing and writing back files is {share * 100:.0f}% of its kernel time: {{}}"
-    return cpu_used(text, cores if case.facts.is_sampled else None, share >= MOSTLY)
+    return cpu_used(text, cores if case.facts.is_sampled else None, share >= BULK_IO_SHARE)
 
 
 PATTERN = Pattern(

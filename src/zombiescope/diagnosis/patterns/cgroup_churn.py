@@ -7,12 +7,9 @@ from zombiescope.diagnosis.excess import judge
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Says, signature
+from zombiescope.diagnosis.thresholds import CGROUP_CHURN_FEW_PER_S, CGROUP_CHURN_MANY_PER_S
 from zombiescope.model.plans.step import advice, command
 from zombiescope.query.cgroups import Leak
-
-MANY_PER_S = 20.0
-"""A node that starts a pod a second makes some ten cgroups for it."""
-FEW_PER_S = 1.0
 
 _MAKES = (
     "cgroup_mkdir cgroup_create cgroup_apply_control_enable css_create create_css mem_cgroup_css_alloc mem_cgroup_alloc"
@@ -47,8 +44,15 @@ def _rate(case: Case) -> Measurement:
         return Measurement("cgroups were not counted", None, "cgroups", "census", "nothing")
     made, removed = census
     both = min(made, removed, key=lambda count: count.rate)
-    found = judge(case, both, lambda past: past.cgroup_churn_rates(), f"{_MAKES} {_REMOVES}", MANY_PER_S, case.in_span)
-    says: Says = "refutes" if both.rate < FEW_PER_S else found.says
+    found = judge(
+        case,
+        both,
+        lambda past: past.cgroup_churn_rates(),
+        f"{_MAKES} {_REMOVES}",
+        CGROUP_CHURN_MANY_PER_S,
+        case.in_span,
+    )
+    says: Says = "refutes" if both.rate < CGROUP_CHURN_FEW_PER_S else found.says
     text = f"{made.rate:,.0f} cgroups a second were created, and {removed.rate:,.0f} removed{found.words}"
     return Measurement(text, made.added, "cgroups", "census", says, weight=found.weight)
 

@@ -10,17 +10,14 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what
+from zombiescope.diagnosis.thresholds import (
+    CGROUP_LITTER_CALL_CORES,
+    CGROUP_LITTER_MANY,
+    CGROUP_LITTER_NORMAL,
+    CGROUP_LITTER_SYSFS_SHARE,
+    CGROUP_LITTER_WALK_CORES,
+)
 from zombiescope.model.plans.step import Step, command, note
-
-MANY = 5_000
-"""182,000 directories were reported where 3,000 are normal (Alibaba ACK); 10,000 hold a core on 6.18."""
-NORMAL = 3_000
-WALK_CORES = 0.3
-CALL_CORES = 0.5
-"""Half of what opening and listing takes is the same for every file system: finding names, counting references. So
-where kernfs itself has half of WALK_CORES, and the calls that it is a part of have so much, it is the same walk."""
-SYSFS_SHARE = 0.1
-"""Of the time in kernfs; opening and finding the file takes most of it."""
 
 _KERNFS = (
     "kernfs_fop_readdir kernfs_dir_pos kernfs_dir_next_pos kernfs_iop_lookup kernfs_dop_revalidate kernfs_fop_open"
@@ -44,11 +41,11 @@ def examine(case: Case) -> Evidence:
         default=None,
     )
     found = [
-        level("{} memory cgroups have a directory", live, "cgroups", "census", refutes_below=NORMAL),
+        level("{} memory cgroups have a directory", live, "cgroups", "census", refutes_below=CGROUP_LITTER_NORMAL),
         _walking(case, live),
     ]
     culprit, where = None, ""
-    if litter is not None and litter.path and _left(litter.created, litter.removed) >= MANY // 10:
+    if litter is not None and litter.path and _left(litter.created, litter.removed) >= CGROUP_LITTER_MANY // 10:
         culprit = charged(case.facts, litter)
         where = f"; most are left behind at {litter.path}"
         text = (
@@ -74,10 +71,12 @@ def _walking(case: Case, live: int | None) -> Measurement:
     walking, calls, in_sysfs = (case.cores_in(*names.split(), chosen=mine) for names in (_KERNFS, _CALLS, _SYSFS))
     if walking is None or calls is None or in_sysfs is None:
         return Measurement("opening and listing directories was not sampled", None, "cores", "samples", "nothing")
-    if in_sysfs >= SYSFS_SHARE * max(walking, in_sysfs, 1e-9):
+    if in_sysfs >= CGROUP_LITTER_SYSFS_SHARE * max(walking, in_sysfs, 1e-9):
         return cpu_used("it reads files of sysfs, not cgroups: {}", in_sysfs, False)
-    dear = walking >= WALK_CORES or (walking >= WALK_CORES / 2 and calls >= CALL_CORES)
-    enough = dear and live is not None and live >= MANY
+    dear = walking >= CGROUP_LITTER_WALK_CORES or (
+        walking >= CGROUP_LITTER_WALK_CORES / 2 and calls >= CGROUP_LITTER_CALL_CORES
+    )
+    enough = dear and live is not None and live >= CGROUP_LITTER_MANY
     text = f"opening and listing directories took {{}}, and the calls around it {calls:.2f}"
     return cpu_used(text, walking, True if enough else None)
 

@@ -9,16 +9,16 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used
 from zombiescope.diagnosis.symptoms.slow_clock import SLOW, current
+from zombiescope.diagnosis.thresholds import CLOCK_READING_CORES
 from zombiescope.model.plans.step import Step, advice, command, note
 
 READS = ("read_hpet", "acpi_pm_read", "acpi_pm_read_verified", "jiffies_read")
-READING_CORES = 0.1
 
 
 def examine(case: Case) -> Evidence:
     line = announced(case, "clocksource_unstable")
     reading = case.cores_in(*READS)
-    if line is None and (reading or 0) < READING_CORES:
+    if line is None and (reading or 0) < CLOCK_READING_CORES:
         return Evidence(())
     said = evidence(line, _fix(case)).measurements if line is not None else ()
     return Evidence((*said, *_measured(case, reading)), None, _summary(case), _fix(case))
@@ -30,7 +30,7 @@ def _measured(case: Case, reading: float | None) -> Iterator[Measurement]:
         text = f"the clock in use is {name}"
         yield Measurement(text, name, None, "counters", "confirms" if name in SLOW else "nothing")
     if reading:
-        confirms = True if reading >= READING_CORES else None
+        confirms = True if reading >= CLOCK_READING_CORES else None
         yield cpu_used("reading that clock took {}", reading, confirms)
 
 

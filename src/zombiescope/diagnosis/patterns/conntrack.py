@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import SETTING_RISK, shell
+from zombiescope.diagnosis.thresholds import (
+    CONNTRACK_CHURN_CORES,
+    CONNTRACK_DROP_CORES,
+    CONNTRACK_DUMP_CORES,
+    CONNTRACK_EMPTY_RATIO,
+    CONNTRACK_FULL_RATIO,
+    GAUGE_LATE_US,
+)
 from zombiescope.model.plans.step import Act, Step, advice, change, command, note
 
-FULL_RATIO = 0.85
-"""Entries are dropped early from here on; at 1.0 packets are."""
-EMPTY_RATIO = 0.3
-DUMP_CORES = 0.3
-CHURN_CORES = 0.15
-"""CPU of one core for making and dropping entries from which on they are its work, in whatever namespace: a core makes
-about a million entries a second when it does nothing else."""
-DROP_CORES = 0.02
 ENTRY_BYTES = 320
 """A struct nf_conn with its extensions and its place in the hash, about; not measured on the node."""
 
@@ -65,10 +65,10 @@ def _steps(case: Case, *, dumps: bool) -> Iterator[Step]:
 def _larger(case: Case) -> Iterator[Step]:
     """Twice what it was; only for the table of the node itself, which is the one that was counted, and only if full."""
     count = case.peak("conntrack", "count")
-    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
+    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_LATE_US)
     if count is None or not most:
         yield command("sysctl net.netfilter.nf_conntrack_max", "how large the table may become: it was not recorded")
-    elif count < FULL_RATIO * most:
+    elif count < CONNTRACK_FULL_RATIO * most:
         yield note(f"a larger table does not help: {count:,} of {most:,} entries were used")
     else:
         larger, name = 2 * max(most, count), "net.netfilter.nf_conntrack_max"
@@ -87,7 +87,7 @@ def _larger(case: Case) -> Iterator[Step]:
 
 def _table(case: Case) -> list[Measurement]:
     count = case.peak("conntrack", "count")
-    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_EVERY_US)
+    most = case.facts.gauge("conntrack", "max", case.to_us + GAUGE_LATE_US)
     full = [event for event in case.facts.events if event.kind == "conntrack_full"]
     found = (
         [measured(f"the kernel reported {len(full)} times that the table is full", len(full), "lines", "events", True)]
@@ -101,8 +101,14 @@ def _table(case: Case) -> list[Measurement]:
         ]
     churn = case.cores_in(*_CHURN.split())
     # Tables of other namespaces are seen by their churn alone; where nothing is seen, there may be some.
-    elsewhere = bool(full) or churn is None or churn >= CHURN_CORES / 3
-    says = True if count >= FULL_RATIO * most else False if count < EMPTY_RATIO * most and not elsewhere else None
+    elsewhere = bool(full) or churn is None or churn >= CONNTRACK_CHURN_CORES / 3
+    says = (
+        True
+        if count >= CONNTRACK_FULL_RATIO * most
+        else False
+        if count < CONNTRACK_EMPTY_RATIO * most and not elsewhere
+        else None
+    )
     where = "connections were tracked" if not elsewhere else "connections were tracked in the node's own namespace"
     return [*found, measured(f"{count:,} of {most:,} {where}", count, "entries", "counters", says)]
 
@@ -113,14 +119,18 @@ def _churn(case: Case) -> list[Measurement]:
     churn, dropping = case.busiest_core_in(*_CHURN.split()), case.busiest_core_in("early_drop")
     if churn is None or dropping is None:
         return []
-    found = [cpu_used("making and dropping entries took {} on one core", churn, True if churn >= CHURN_CORES else None)]
-    if dropping >= DROP_CORES:
+    found = [
+        cpu_used(
+            "making and dropping entries took {} on one core", churn, True if churn >= CONNTRACK_CHURN_CORES else None
+        )
+    ]
+    if dropping >= CONNTRACK_DROP_CORES:
         found.append(cpu_used("dropping others early, because the table is full, took {}", dropping, True))
     return found
 
 
 def _dump(cores: float) -> Measurement:
-    return cpu_used("dumping the connection table took {}", cores, True if cores >= DUMP_CORES else None)
+    return cpu_used("dumping the connection table took {}", cores, True if cores >= CONNTRACK_DUMP_CORES else None)
 
 
 PATTERN = Pattern(

@@ -5,11 +5,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, measured
+from zombiescope.diagnosis.thresholds import CAPACITY_FULL_RATIO, CAPACITY_KERNEL_SHARE, CAPACITY_ROOM_RATIO
 from zombiescope.model.plans.step import command
-
-FULL_RATIO = 0.95
-ROOM_RATIO = 0.85
-MOSTLY = 0.5
 
 
 def examine(case: Case) -> Evidence:
@@ -35,10 +32,18 @@ def _busy(case: Case) -> list[Measurement]:
     if busy is None or kernel is None:
         return [Measurement("how busy all cores were was not measured", None, "ratio", "cores", "nothing")]
     # A task that holds a core in the kernel, or at real-time priority, is not explained by the others being busy too.
-    by_programs = kernel < MOSTLY * busy and not case.of_kind("kernel_hog", "core_saturated", "rt_hog", "stall")
+    by_programs = kernel < CAPACITY_KERNEL_SHARE * busy and not case.of_kind(
+        "kernel_hog", "core_saturated", "rt_hog", "stall"
+    )
     # Training fills a node for weeks. Who waits for a core suffers from that; a card, a disk or a GPU does not.
     suffers = any(symptom.about in ("cpu", "work") for symptom in case.group.symptoms)
-    says = True if busy >= FULL_RATIO and by_programs and suffers else False if busy < ROOM_RATIO else None
+    says = (
+        True
+        if busy >= CAPACITY_FULL_RATIO and by_programs and suffers
+        else False
+        if busy < CAPACITY_ROOM_RATIO
+        else None
+    )
     text = f"all cores together were {busy * 100:.0f}% busy, {kernel * 100:.0f}% in the kernel"
     return [measured(text, round(busy, 4), "ratio", "cores", says)]
 

@@ -10,10 +10,10 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import SILENT_SERVER_WEIGHT
 from zombiescope.model.plans.step import Step, command, note
 
 KINDS = ("io_error", "fs_error", "nfs_not_responding")
-BESIDE_WAITERS = 0.3
 _DEVICE = re.compile(r"[a-z][a-z0-9]{1,31}")
 
 
@@ -25,7 +25,7 @@ def examine(case: Case) -> Evidence:
         steps = (note("look at the file server and the network to it: tasks that wait for it cannot be killed"),)
         found = evidence(line, Fix("find out why the file server does not answer", steps))
         # Who waits for it, and since when, says more than that line: see storage-hang.
-        weight = BESIDE_WAITERS if case.of_kind("tasks_wait") else 1.0
+        weight = SILENT_SERVER_WEIGHT if case.of_kind("tasks_wait") else 1.0
         return replace(found, measurements=tuple(replace(one, weight=weight) for one in found.measurements))
     return evidence(line, Fix("save what is on the disk, and replace it if the errors go on", tuple(_steps(line))))
 

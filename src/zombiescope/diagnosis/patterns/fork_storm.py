@@ -13,17 +13,22 @@ import numpy as np
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, own_rate, unusual
 from zombiescope.diagnosis.incident import Actor, Fix
-from zombiescope.diagnosis.lineage import MOSTLY
-from zombiescope.diagnosis.memory_balance import LEAST, balance
+from zombiescope.diagnosis.memory_balance import balance
 from zombiescope.diagnosis.memory_work import EXIT, FILE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.thresholds import (
+    FORK_CALL_CORES,
+    FORK_COPY_CORES,
+    FORK_MANY_TASKS,
+    FORK_WALK_SHARE,
+    FORK_WORK_SHARE,
+    FORKS_FEW_PER_S,
+    FORKS_MANY_PER_S,
+    MEMORY_WORK_LEAST_SHARE,
+    MOSTLY_SHARE,
+)
 from zombiescope.model.plans.step import advice, command
-
-MANY_PER_S = 50
-"""A process costs about a millisecond of CPU to start and end; nodes without a storm start one to twenty a second."""
-LARGE_CORES = 0.5
-FEW_PER_S = 1.0
 
 _FORK = "kernel_clone _do_fork do_fork copy_process dup_mm dup_mmap copy_page_range"
 _FORK += " sys_clone sys_clone3 sys_fork sys_vfork"
@@ -31,11 +36,6 @@ _EXEC = (
     "sys_execve sys_execveat do_execveat_common __do_execve_file bprm_execve begin_new_exec load_elf_binary "
     "exec_mmap do_execve do_execve_common search_binary_handler flush_old_exec"
 )
-MANY_TASKS = 5
-FORK_CORES = 0.05
-WORK_SHARE = 0.6
-"""Of the time of all that one starts: who spends so much outside the kernel was started for something."""
-WALK_SHARE = 0.5
 _WALK = "mem_cgroup_iter css_next_descendant_pre"
 _EXIT = "do_exit do_group_exit exit_mmap mmput release_task wait_consider_task"
 _ALL = f"{_FORK} {_EXEC} {_EXIT}"
@@ -77,13 +77,13 @@ def _measurements(case: Case) -> list[Measurement]:
         return [Measurement(text, rate, "new processes", "counters", "nothing", counter="processes")]
     found = [
         unusual(case, "new processes", "processes", made, counter("stat", "processes"), _ALL,
-                least=MANY_PER_S, refutes_below=FEW_PER_S, whose=case.family)
+                least=FORKS_MANY_PER_S, refutes_below=FORKS_FEW_PER_S, whose=case.family)
     ]  # fmt: skip
     found += _children_work(case)
     copying = case.cores_in("copy_page_range", "dup_mmap", chosen=case.hog_samples)
     if copying is not None and made is not None and made.added:
         # Forks of a process with gigabytes are few and take a tenth of a second each.
-        enough = True if copying >= LARGE_CORES and made.rate >= FEW_PER_S else None
+        enough = True if copying >= FORK_COPY_CORES and made.rate >= FORKS_FEW_PER_S else None
         each_ms = copying / made.rate * 1000
         text = f"copying address spaces took {{}}, {each_ms:.1f} ms a process"
         found.append(cpu_used(text, copying, enough))
@@ -96,7 +96,7 @@ def _walks_instead(case: Case) -> Measurement | None:
     made = case.below(*_ALL.split()) & case.hog_samples
     walking = int(np.count_nonzero(made & case.below(*_WALK.split())))
     of_all = walking / max(int(np.count_nonzero(made)), 1)
-    if of_all < WALK_SHARE:
+    if of_all < FORK_WALK_SHARE:
         return None
     text = f"below fork, exec and exit {of_all * 100:.0f}% of the time goes into walking memory cgroups"
     return Measurement(text, round(of_all, 4), "ratio", "samples", "refutes")
@@ -108,7 +108,7 @@ def _works_with_memory(case: Case) -> Measurement | None:
     found = balance(case)
     other = {kind: part for kind, part in found.ordinary.items() if kind not in (EXIT, FILE)}
     share = sum(other.values())
-    if not other or share < LEAST or share <= found.storm:
+    if not other or share < MEMORY_WORK_LEAST_SHARE or share <= found.storm:
         return None
     text = f"{share * 100:.0f}% of its kernel time is ordinary work with memory: it {next(iter(other)).does}"
     return Measurement(text, round(share, 4), "ratio", "samples", "refutes")
@@ -119,15 +119,15 @@ def _children_work(case: Case) -> list[Measurement]:
     family = case.family
     outside = 1 - int(np.count_nonzero(family & case.facts.samples.in_kernel)) / max(int(np.count_nonzero(family)), 1)
     text = f"all that is started there spent {outside * 100:.0f}% of its time outside the kernel"
-    return [measured(text, round(outside, 4), "ratio", "samples", False if outside >= WORK_SHARE else None)]
+    return [measured(text, round(outside, 4), "ratio", "samples", False if outside >= FORK_WORK_SHARE else None)]
 
 
 def _is_its_doing(case: Case) -> bool:
     """Whether new processes have to do with the hog: it forks, it is many processes, or it is one of many that one
     starts. A large program that ends, with a hundred threads, while cron starts its jobs is none of that."""
     starter = case.starter
-    many = case.hog_pids >= MANY_TASKS
-    forks = (case.cores_in(*_FORK.split(), chosen=case.hog_samples) or 0.0) >= FORK_CORES
+    many = case.hog_pids >= FORK_MANY_TASKS
+    forks = (case.cores_in(*_FORK.split(), chosen=case.hog_samples) or 0.0) >= FORK_CALL_CORES
     return many or forks or (starter is not None and starter.started_most and starter.pid != case.hog.pid)
 
 
@@ -151,7 +151,7 @@ def _whole(case: Case) -> Actor | None:
     """The unit or container that all of it is in, where no single process started most."""
     grid = case.facts.samples
     best = grid.hottest_group(case.hog_samples, lambda task: task.unit or task.container)
-    if best is None or best[1] < MOSTLY * np.count_nonzero(case.hog_samples):
+    if best is None or best[1] < MOSTLY_SHARE * np.count_nonzero(case.hog_samples):
         return None
     task, cores = best[0], round(best[1] / case.facts.hz / case.seconds, 3)
     return replace(task.actor(cores), comm=None, pid=None)

@@ -7,15 +7,14 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, counted, cpu_used, measured, signature
+from zombiescope.diagnosis.thresholds import (
+    RECLAIM_CORES,
+    RECLAIM_EASY_RATIO,
+    RECLAIM_FEW_WAITS_PER_S,
+    RECLAIM_SCANNED_PER_S,
+)
 from zombiescope.model.plans.step import advice, command
 
-SCANNED_PER_S = 25_000
-"""100 MB of pages looked at in a second; a node with free memory looks at none."""
-
-RECLAIM_CORES = 0.3
-EASILY = 0.8
-"""Of the pages that kswapd looks at: clean pages of files are freed at once."""
-FEW_WAIT_PER_S = 1.0
 _WHOLE_NODE = "balance_pgdat try_to_free_pages __alloc_pages_direct_reclaim"
 """A cgroup at its limit does not come here."""
 _LISTS = "shrink_inactive_list shrink_active_list shrink_folio_list shrink_page_list evict_folios isolate_lru_folios"
@@ -77,7 +76,7 @@ def _scanned(
 ) -> Measurement:
     """It is the node's memory, whoever of its tasks has to look for some."""
     usual, everybody = counter("vmstat", name), case.in_span
-    return unusual(case, what, name, count, usual, f"{_WHOLE_NODE} user_proactive_reclaim", least=SCANNED_PER_S,
+    return unusual(case, what, name, count, usual, f"{_WHOLE_NODE} user_proactive_reclaim", least=RECLAIM_SCANNED_PER_S,
                    refutes_below=refutes_below, whose=everybody)  # fmt: skip
 
 
@@ -86,8 +85,8 @@ def _is_turnover(case: Case) -> bool:
     that reads more than it has memory for does that all day."""
     stalls, direct = case.count("vmstat", "allocstall"), case.count("vmstat", "pgscan_direct")
     freed = _freed(case)
-    waits = [one for one in (stalls, direct) if one is None or one.rate >= FEW_WAIT_PER_S]
-    return freed is not None and freed >= EASILY and not waits
+    waits = [one for one in (stalls, direct) if one is None or one.rate >= RECLAIM_FEW_WAITS_PER_S]
+    return freed is not None and freed >= RECLAIM_EASY_RATIO and not waits
 
 
 def _freed(case: Case) -> float | None:

@@ -6,6 +6,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, cpu_used, signature
 from zombiescope.diagnosis.sample_index import expanded
+from zombiescope.diagnosis.thresholds import GPU_MONITOR_CORES, GPU_MONITOR_LITTLE_CORES
 from zombiescope.model.plans.step import advice, change, command
 
 MONITORS = (
@@ -21,8 +22,6 @@ MONITORS = (
     "nvitop",
     "gpustat",
 )
-CORES = 0.3
-LITTLE_CORES = 0.05
 _DRIVER = (
     "nvidia_ioctl nvidia_unlocked_ioctl rm_ioctl nvidia_open nvidia_close nvidia_poll rm_init_adapter "
     "rm_shutdown_adapter"
@@ -35,7 +34,7 @@ def examine(case: Case) -> Evidence:
     used = case.cores_of(*MONITORS)
     driver = case.cores_in(*_DRIVER.split())
     sampled = len(case.facts.samples) > 0
-    says = True if used >= CORES else False if used < LITTLE_CORES else None
+    says = True if used >= GPU_MONITOR_CORES else False if used < GPU_MONITOR_LITTLE_CORES else None
     culprit = case.blamed(case.busiest_of(*MONITORS))
     return Evidence(
         (

@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from zombiescope.diagnosis import announcements
-from zombiescope.diagnosis.case import LED_TO_US, Case
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import EVENT_LED_TO_US, NIC_RESET_CORE_HELD_RATIO, NIC_RESET_CORE_IDLE_RATIO
 from zombiescope.model.plans.step import Step, advice, command
 
-IDLE_RATIO = 0.5
-HELD_RATIO = 0.9
 EVENTS = ("nic_reset", "nic_tx_timeout", "nic_event", "link_down")
 DEVICE = announcements.DEVICE_REASONS
 SUSPECTS_DEVICE = frozenset({"keep_alive_to", "miss_interrupt"})
@@ -65,15 +64,15 @@ def _busiest(case: Case, reset: Symptom) -> Measurement:
         return unknown
     rows = [row for row, cpu in enumerate(cores.cpus) if served is None or cpu in served]
     last = max(1, cores.second(reset.from_us) + 1)
-    first = max(0, cores.second(reset.from_us - LED_TO_US))
+    first = max(0, cores.second(reset.from_us - EVENT_LED_TO_US))
     part = np.where(cores.measured, cores.kernel, np.nan)[rows, first:last]
     if not part.size or np.isnan(part).all():
         return unknown
     row = int(np.argmax(np.nanmax(np.nan_to_num(part), axis=1)))
     most, cpu = float(np.nanmax(part)), cores.cpus[rows[row]]
     real_time = next((one for one in case.of_kind("rt_hog") if served is None or one.cpu in served), None)
-    held = most >= HELD_RATIO or real_time is not None
-    says = (None if served is None else False) if held else True if most < IDLE_RATIO else None
+    held = most >= NIC_RESET_CORE_HELD_RATIO or real_time is not None
+    says = (None if served is None else False) if held else True if most < NIC_RESET_CORE_IDLE_RATIO else None
     which = "the busiest core before the reset" if served is None else "the busiest core that serves the card"
     text = f"{which}, {cpu}, was {most * 100:.0f}% in the kernel in its worst second"
     if real_time is not None:

@@ -10,12 +10,11 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import HUNG_LOCK_WEIGHT
 from zombiescope.diagnosis.waits import lasted_s, longest, tasks_of, what, where, who
 from zombiescope.model.plans.step import Step, command, note
 
 KIND = "hung_task"
-LOCK_ALONE = 0.3
-"""That somebody waits for a lock is worth less than any reason for it."""
 
 
 def examine(case: Case) -> Evidence:
@@ -32,7 +31,7 @@ def _seen(case: Case) -> Evidence:
         return Evidence(())
     tasks = tasks_of(case, symptom)
     waits = measured(symptom.text, symptom.facts.get("count"), "tasks", "waiting", True, at_us=symptom.from_us)
-    waits = replace(waits, weight=LOCK_ALONE)
+    waits = replace(waits, weight=HUNG_LOCK_WEIGHT)
     steps = (
         *(command(shell("cat", f"/proc/{one.pid}/stack"), f"where {one.comm} waits") for one in tasks[:1]),
         command("dmesg -T | grep -A 30 'blocked for more than'", "what the kernel reports of them"),

@@ -5,12 +5,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
+from zombiescope.diagnosis.thresholds import IPTABLES_FEW_PACKETS_PER_S, IPTABLES_PACKET_US, IPTABLES_RELOAD_CORES
 from zombiescope.model.plans.step import advice, command
-
-LONG_US = 4.0
-"""CPU a packet inside the rules: a few dozen rules take well below a microsecond, 2,000 took more than 10 on 6.18."""
-FEW_PACKETS_PER_S = 100
-RELOAD_CORES = 0.3
 
 _PACKETS = "ipt_do_table ip6t_do_table arpt_do_table ebt_do_table nft_do_chain"
 _RELOADS = (
@@ -49,15 +45,15 @@ def _cost(case: Case, cores: float | None) -> Measurement:
     if cores is None or packets is None:
         return Measurement("packets were not counted", None, "packets", "cores", "nothing")
     each_us = cores * case.seconds * 1e6 / packets.added if packets.added else 0.0
-    says: bool | None = True if each_us >= LONG_US else None
-    if packets.rate < FEW_PACKETS_PER_S:
+    says: bool | None = True if each_us >= IPTABLES_PACKET_US else None
+    if packets.rate < IPTABLES_FEW_PACKETS_PER_S:
         says = False
     text = f"{packets.added:,} packets, {packets.rate:,.0f} a second, spent {each_us:.1f} us each in the rules"
     return measured(text, packets.added, "packets", "cores", says)
 
 
 def _reload(cores: float | None) -> Measurement:
-    return cpu_used("replacing rules took {}", cores or 0.0, True if (cores or 0) >= RELOAD_CORES else None)
+    return cpu_used("replacing rules took {}", cores or 0.0, True if (cores or 0) >= IPTABLES_RELOAD_CORES else None)
 
 
 PATTERN = Pattern(

@@ -6,11 +6,9 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, cpu_used, measured, signature
 from zombiescope.diagnosis.plan import set_sysctl
+from zombiescope.diagnosis.thresholds import IPVS_LITTLE_RATIO, IPVS_SOFTIRQ_RATIO, IPVS_THREAD_CORES
 from zombiescope.model.plans.step import advice, command
 
-SOFTIRQ_RATIO = 0.1
-"""50 to 200 ms of every two seconds were reported: 2.5 to 10% of the core, and all of it while it lasts."""
-LITTLE_RATIO = 0.005
 _TIMER = "estimation_timer"
 _THREAD = "ip_vs_estimation_kthread ip_vs_chain_estimation ip_vs_tick_estimation"
 
@@ -21,7 +19,7 @@ def examine(case: Case) -> Evidence:
     if not thread:
         found.append(_softirq(case))
     else:
-        found.append(cpu_used("its own thread used {}", thread, thread >= 0.2))
+        found.append(cpu_used("its own thread used {}", thread, thread >= IPVS_THREAD_CORES))
     return Evidence(
         tuple(found),
         Actor(comm="kube-proxy") if case.cores_of("kube-proxy") else None,
@@ -47,7 +45,7 @@ def _softirq(case: Case) -> Measurement:
     ratio = case.core_mean("softirq")
     if ratio is None:
         return Measurement("softirq time was not measured", None, "ratio", "cores", "nothing")
-    says = True if ratio >= SOFTIRQ_RATIO else False if ratio < LITTLE_RATIO else None
+    says = True if ratio >= IPVS_SOFTIRQ_RATIO else False if ratio < IPVS_LITTLE_RATIO else None
     return measured(f"softirqs took {ratio * 100:.1f}% of the core", round(ratio, 4), "ratio", "cores", says)
 
 

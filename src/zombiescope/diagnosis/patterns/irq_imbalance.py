@@ -11,16 +11,17 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cards, shell, write_file
+from zombiescope.diagnosis.thresholds import (
+    IRQ_ALONE_FACTOR,
+    IRQ_BUSY_PER_S,
+    IRQ_OWN_WORK_SHARE,
+    IRQ_RULES_SHARE,
+    IRQ_SOFTIRQ_RATIO,
+    IRQ_SPREAD_FACTOR,
+)
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.model.plans.step import Step, advice, change, command
 
-ALONE = 4.0
-"""Times the packets of the core that takes most after it: then it is alone, whatever other cards bring to others."""
-SPREAD = 1.5
-SOFTIRQ_RATIO = 0.5
-MOSTLY_RULES = 0.5
-MOSTLY_ITS_OWN = 0.8
-BUSY_PER_S = 1_000
 MOST_CPUS = 8192
 """NET_RX softirqs or packets a second below which packets are not what keeps a core busy."""
 
@@ -111,7 +112,7 @@ def _rules(case: Case) -> list[Measurement]:
         return []
     share = rules / polling
     text = f"firewall rules took {share * 100:.0f}% of the polling"
-    return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_RULES else None)]
+    return [measured(text, round(share, 4), "ratio", "samples", False if share >= IRQ_RULES_SHARE else None)]
 
 
 def _its_own(case: Case) -> list[Measurement]:
@@ -123,7 +124,7 @@ def _its_own(case: Case) -> list[Measurement]:
         return []
     share = inside / polling
     text = f"{share * 100:.0f}% of the polling is done inside calls that send"
-    return [measured(text, round(share, 4), "ratio", "samples", False if share >= MOSTLY_ITS_OWN else None)]
+    return [measured(text, round(share, 4), "ratio", "samples", False if share >= IRQ_OWN_WORK_SHARE else None)]
 
 
 class _Busiest(NamedTuple):
@@ -158,9 +159,9 @@ def _shares(case: Case) -> list[Measurement]:
     many = len(case.facts.cores.cpus) if case.facts.cores else 1
     ratio = case.core_mean("softirq")
     says: bool | None = None
-    if per_s < BUSY_PER_S or (many > 1 and times < SPREAD):
+    if per_s < IRQ_BUSY_PER_S or (many > 1 and times < IRQ_SPREAD_FACTOR):
         says = False
-    elif times >= ALONE and many > 1 and (ratio or 0) >= SOFTIRQ_RATIO:
+    elif times >= IRQ_ALONE_FACTOR and many > 1 and (ratio or 0) >= IRQ_SOFTIRQ_RATIO:
         says = True
     text = f"core {cpu} took {per_s:,.0f} packets a second, {share * 100:.0f}% of all"
     found = [measured(text, round(share, 4), "ratio", "cores", says)]

@@ -3,7 +3,6 @@ holds the core or waits for somebody who does."""
 
 from __future__ import annotations
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import printed_stacks
 from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
@@ -11,18 +10,17 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.printed_stacks import PrintedStack
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import LOCKUP_AFTER_US, LOCKUP_BEFORE_US
 from zombiescope.model.plans.step import Step, change, command, note
 
 KINDS = ("soft_lockup", "hard_lockup", "rcu_stall")
-BEFORE_US, AFTER_US = SECOND_US, 10 * SECOND_US
-"""Lines of one report have the same second, but a slow console takes its time."""
 
 
 def examine(case: Case) -> Evidence:
     line = announced(case, *KINDS)
     if line is None:
         return Evidence(())
-    stacks = printed_stacks.printed(case.facts.events, line.from_us - BEFORE_US, line.to_us + AFTER_US)
+    stacks = printed_stacks.printed(case.facts.events, line.from_us - LOCKUP_BEFORE_US, line.to_us + LOCKUP_AFTER_US)
     cpu = _stuck_cpu(case, line)
     found = printed_stacks.culprit(stacks, cpu)
     if found is None:  # that it happened is the symptom; nothing says why

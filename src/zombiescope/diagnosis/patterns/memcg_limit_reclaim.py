@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import cgroup_file
+from zombiescope.diagnosis.thresholds import GAUGE_LATE_US, MEMCG_HITS_PER_S, MEMCG_RECLAIM_MANY_ZOMBIES
 from zombiescope.model.plans.step import advice, command
-
-HITS_PER_S = 50.0
-"""Each time the limit is hit at least 32 pages are reclaimed; 400,000 a second were measured on 6.18."""
-MANY_ZOMBIES = 1_000
 
 _WALK = ("mem_cgroup_iter", "css_next_descendant_pre", "css_next_child", "css_rightmost_descendant")
 _FREES = (
@@ -57,7 +54,7 @@ def _worst(case: Case) -> _Limited | None:
     pressure: dict[str, list[int | None]] = defaultdict(list)
     for row in case.facts.cgroup_stats:
         known = [row[name] for name in ("memory_max_events", "memory_high_events") if row[name] is not None]
-        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + GAUGE_EVERY_US:
+        if known and row["has_memory_limit"] != 0 and case.from_us <= row["time"] <= case.to_us + GAUGE_LATE_US:
             hits[row["cgroup"] or ""].append(max(known))
             pressure[row["cgroup"] or ""].append(row["memory_some_us"])
     if not hits:
@@ -71,7 +68,7 @@ def _hits(worst: _Limited | None) -> Measurement:
     if worst is None:
         return Measurement("how often a memory limit was hit was not counted", None, "hits", "cgroup_stats", "nothing")
     text = f"{worst.cgroup} hit its memory limit {worst.hits:,} times in {worst.seconds:.0f} s"
-    confirms = True if worst.hits / worst.seconds >= HITS_PER_S else None
+    confirms = True if worst.hits / worst.seconds >= MEMCG_HITS_PER_S else None
     if worst.hits == 0 and worst.pressure_us == 0:
         confirms = False  # not only its own limit: no cgroup above it made it wait either
     return measured(text, worst.hits, "hits", "cgroup_stats", confirms)
@@ -80,7 +77,7 @@ def _hits(worst: _Limited | None) -> Measurement:
 def _walks_instead(case: Case) -> list[Measurement]:
     """With thousands of zombies below the limit the time goes into visiting them, not into freeing pages."""
     memory = case.cgroups.memory
-    if memory is None or memory.dying is None or memory.dying < MANY_ZOMBIES:
+    if memory is None or memory.dying is None or memory.dying < MEMCG_RECLAIM_MANY_ZOMBIES:
         return []
     walks, frees = case.profile.own(*_WALK, "shrink_node", "shrink_lruvec"), case.profile.total(*_FREES)
     against = False if walks > frees and case.profile.own(*_WALK) > 0 else None

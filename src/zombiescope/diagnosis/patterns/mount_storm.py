@@ -5,10 +5,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, cpu_below, signature
+from zombiescope.diagnosis.thresholds import MOUNT_READ_CORES
 from zombiescope.model.plans.step import advice, command
-
-LEAST_CORES = 0.4
-"""A line of mountinfo takes 1 to 2 us, so this is a table of 1,000 mounts read 200 times a second, or the like."""
 
 _READS = (
     "show_mountinfo show_vfsmnt show_vfsstat mounts_open_common m_show"
@@ -27,8 +25,8 @@ def examine(case: Case) -> Evidence:
     culprit = case.answerable_hog or changer or reader
     return Evidence(
         (
-            cpu_below(case, "reading the mount table", _READS, confirms_from=LEAST_CORES),
-            cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=LEAST_CORES),
+            cpu_below(case, "reading the mount table", _READS, confirms_from=MOUNT_READ_CORES),
+            cpu_below(case, "mounting and unmounting", _CHANGES, confirms_from=MOUNT_READ_CORES),
         ),
         culprit,
         f"{culprit.subject if culprit else 'somebody'} keeps the kernel busy with the mount table",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.case import PAST_US, Case
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, measured, signature
+from zombiescope.diagnosis.thresholds import (
+    CASE_PAST_US,
+    DENTRIES_FEW,
+    DENTRIES_MANY,
+    DENTRIES_MANY_CGROUPS,
+    DENTRIES_WALK_CORES,
+)
 from zombiescope.model.plans.step import Step, change, command, note
-
-MANY = 200_000
-"""A million makes one inotify_add_watch take 62 ms on 6.18; below a fifth of that a walk is short."""
-FEW = 50_000
-WALK_CORES = 0.3
-MANY_CGROUPS = 1_000
-"""Dropping caches asks every shrinker of every memory cgroup: from here on that is a walk of its own."""
 
 _WATCHED = "fsnotify_set_children_dentry_flags __fsnotify_update_child_dentry_flags fsnotify_update_flags"
 _WALKS = (
@@ -33,7 +33,7 @@ def examine(case: Case) -> Evidence:
                 negative,
                 "dentries",
                 "counters",
-                refutes_below=FEW,
+                refutes_below=DENTRIES_FEW,
             ),
             *_rose(case, negative),
             _walking(case, negative),
@@ -54,7 +54,7 @@ def _steps(case: Case) -> Iterator[Step]:
     yield command("cat /proc/sys/fs/dentry-state", "the fifth number")
     yield command("perf trace -e 'openat,newfstatat' --failure -a -- sleep 5", "who looks up what does not exist")
     memory, names = case.cgroups.memory, case.peak("dentry", "total")
-    if memory is None or memory.total >= MANY_CGROUPS:
+    if memory is None or memory.total >= DENTRIES_MANY_CGROUPS:
         count = (
             "how many was not counted" if memory is None else f"{memory.total:,}, {memory.dying or 0:,} of them dying"
         )
@@ -76,18 +76,18 @@ def _steps(case: Case) -> Iterator[Step]:
 
 def _rose(case: Case, negative: int | None) -> list[Measurement]:
     """A node with much memory may have millions of them at any time; those that were not there before are news."""
-    before = case.facts.gauge("dentry", "negative", case.from_us - PAST_US)
+    before = case.facts.gauge("dentry", "negative", case.from_us - CASE_PAST_US)
     if negative is None or before is None:
         return []
     rose = negative - before
     text = f"{max(rose, 0):,} of them more than in the minute before"
-    return [measured(text, rose, "dentries", "counters", True if rose >= MANY else None)]
+    return [measured(text, rose, "dentries", "counters", True if rose >= DENTRIES_MANY else None)]
 
 
 def _walking(case: Case, negative: int | None) -> Measurement:
     """Some functions do nothing but walk the cached names of one directory; the hog's own time in them is the proof."""
     cores = case.cores_in(*_WATCHED.split(), chosen=case.hog_samples)
-    enough = cores is not None and cores >= WALK_CORES and negative is not None and negative >= MANY
+    enough = cores is not None and cores >= DENTRIES_WALK_CORES and negative is not None and negative >= DENTRIES_MANY
     return cpu_used("walking the cached names of a watched directory took {}", cores, True if enough else None)
 
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.thresholds import NETNS_CORES
 from zombiescope.model.plans.step import command
-
-LEAST_CORES = 0.1
-"""Each side; 0.5 of a CPU in the caller and 0.4 in the kworker were measured on 6.18."""
 
 _SETUP = "copy_net_ns setup_net ops_init"
 _CLEANUP = (
@@ -44,7 +42,7 @@ def _both(case: Case) -> Measurement:
     made, torn = case.cores_in(*_SETUP.split()), case.cores_in(*_CLEANUP.split())
     if made is None or torn is None:
         return Measurement("setup and teardown were not sampled", None, "cores", "samples", "nothing")
-    says = True if made >= LEAST_CORES and torn >= LEAST_CORES else False if made == 0 else None
+    says = True if made >= NETNS_CORES and torn >= NETNS_CORES else False if made == 0 else None
     text = f"network namespaces were set up for {made:.2f} of a CPU and torn down for {torn:.2f}"
     return measured(text, round(made, 4), "cores", "samples", says)
 

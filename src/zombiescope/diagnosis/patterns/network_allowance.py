@@ -9,6 +9,7 @@ from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
+from zombiescope.diagnosis.thresholds import ALLOWANCE_EXCEEDED_PER_S, ENA_COUNTS_SINCE
 from zombiescope.model.plans.step import advice, command
 
 COUNTERS = {
@@ -18,9 +19,6 @@ COUNTERS = {
     "conntrack_allowance_exceeded": "tracked connections",
     "linklocal_allowance_exceeded": "DNS, metadata and time service",
 }
-SINCE = (2, 2, 10)
-"""The version of ENA that counts them."""
-EXCEEDED_PER_S = 10.0
 _NETWORK = ("packet_loss", "nic_starved")
 
 
@@ -65,7 +63,7 @@ def _counts_allowances(case: Case) -> bool:
     nics = case.facts.node.get("nics")
     for text in nics.values() if isinstance(nics, dict) else ():
         version = re.match(r"ena (\d+)\.(\d+)\.(\d+)", str(text))
-        if version and tuple(map(int, version.groups())) >= SINCE:
+        if version and tuple(map(int, version.groups())) >= ENA_COUNTS_SINCE:
             return True
     return False
 
@@ -74,7 +72,7 @@ def _measurement(name: str, count: Count | None, network: bool) -> Measurement:
     if count is None:
         return Measurement(f"{name} was not counted", None, "packets", "counters", "nothing")
     text = f"{count.added:,} packets beyond the allowance for {COUNTERS[name]} ({name}) in {count.seconds:.0f} s"
-    says = False if count.added == 0 else True if network and count.rate >= EXCEEDED_PER_S else None
+    says = False if count.added == 0 else True if network and count.rate >= ALLOWANCE_EXCEEDED_PER_S else None
     return measured(text, count.added, "packets", "counters", says)
 
 

@@ -7,11 +7,9 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl
+from zombiescope.diagnosis.thresholds import NUMA_FAULTS_PER_S, NUMA_UPDATED_PER_S
 from zombiescope.model.plans.step import advice
 
-UPDATED_PER_S = 50_000
-"""Page table entries: 200 MB of address space marked in a second, which is the kernel's usual step of 256 MB."""
-FAULTS_PER_S = 10_000
 _MARKS = "task_numa_work change_prot_numa"
 _MOVES = (
     "do_numa_page do_huge_pmd_numa_page migrate_misplaced_folio migrate_misplaced_page migrate_misplaced_transhuge_page"
@@ -30,7 +28,7 @@ def examine(case: Case) -> Evidence:
                 updated,
                 counter("vmstat", "numa_pte_updates"),
                 _MARKS,
-                least=UPDATED_PER_S,
+                least=NUMA_UPDATED_PER_S,
                 refutes_below=1e-9 if still else None,
             ),
             unusual(
@@ -40,7 +38,7 @@ def examine(case: Case) -> Evidence:
                 faults,
                 counter("vmstat", "numa_hint_faults"),
                 _MOVES,
-                least=FAULTS_PER_S,
+                least=NUMA_FAULTS_PER_S,
             ),
             counted("pages moved", "numa_pages_migrated", case.count("vmstat", "numa_pages_migrated"), "counters"),
         ),

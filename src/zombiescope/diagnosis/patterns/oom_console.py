@@ -10,6 +10,7 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import set_sysctl, setting
+from zombiescope.diagnosis.thresholds import CONSOLE_AROUND_US
 from zombiescope.model.plans.step import Step, advice, command
 from zombiescope.store.thresholds import HOLE_US
 
@@ -20,7 +21,6 @@ _PRINTS = (
     "wait_for_xmitr io_serial_in console_cont_flush call_console_drivers nbcon_emit_next_record"
     " pl011_console_write"
 )
-AROUND_US = 15_000_000
 ERRORS = 4
 """Console log level: below it are errors and worse."""
 
@@ -68,7 +68,7 @@ def _quieter(facts: Facts) -> Iterator[Step]:
 
 
 def _near(case: Case, at_us: int) -> bool:
-    return case.from_us - AROUND_US <= at_us <= case.to_us + AROUND_US
+    return case.from_us - CONSOLE_AROUND_US <= at_us <= case.to_us + CONSOLE_AROUND_US
 
 
 def _console(case: Case) -> Measurement:

@@ -10,6 +10,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import unit_of
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cgroup_file, is_plain, shell
+from zombiescope.diagnosis.thresholds import OOM_AROUND_US, OOM_LOOP_KILLS
 from zombiescope.model.plans.step import advice, command
 from zombiescope.query.cgroups import CgroupsView
 from zombiescope.store.event import Event
@@ -17,13 +18,11 @@ from zombiescope.store.event import Event
 KILLS = ("oom_kill",)
 SUMMARIES = ("memcg_oom", "oom_summary")
 """Printed just before a kill, with the cgroups, from Linux 5.0 on."""
-AROUND_US = 1_000_000
-LOOP_KILLS = 3
 
 
 def examine(case: Case) -> Evidence:
     reports = [
-        event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + AROUND_US
+        event for event in case.facts.events if case.group.from_us <= event.at_us <= case.group.to_us + OOM_AROUND_US
     ]
     kills = [event for event in reports if event.kind in KILLS]
     limited, victim = _victim(case, reports, kills)
@@ -65,7 +64,7 @@ def _kills(case: Case, count: int, kills: list[Event]) -> Measurement:
     lost = case.of_kind("core_saturated", "stall", "nic_starved")
     off = [one for one in lost if one.facts.get("interrupts_off")]
     usual = any(at_us is not None and one.to_us < at_us for one in off)
-    more = count < LOOP_KILLS and [one for one in lost if not (usual and one in off)]
+    more = count < OOM_LOOP_KILLS and [one for one in lost if not (usual and one in off)]
     return measured(text, count, "kills", "events", False if not count else None if more else True, at_us=at_us)
 
 

@@ -12,18 +12,15 @@ from zombiescope.diagnosis.memory_balance import balance
 from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, SWAP, kinds
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.thresholds import (
+    FAULTS_FEW_PER_S,
+    FAULTS_HUGE_PER_S,
+    FAULTS_MANY_PER_S,
+    FAULTS_PER_PROCESS,
+    FAULTS_STARTED_PER_S,
+    FAULTS_SWAPPED_PER_S,
+)
 from zombiescope.model.plans.step import Step, advice, command
-
-FAULTS_PER_S = 100_000
-"""A fault takes 0.5 to 2 us: from here on faults take 5 to 20% of a core, and the frames say whose."""
-FEW_PER_S = 20_000
-HUGE_PER_S = 100
-"""Clearing a huge page takes about 100 us."""
-SWAPPED_PER_S = 1_000
-"""Pages; one comes from a fast disk in 0.1 ms."""
-STORM_PER_S = 50
-FAULTS_A_PROCESS = 3_000
-"""A process that starts and ends makes some hundred faults."""
 
 _FAULT = (
     "asm_exc_page_fault exc_page_fault do_user_addr_fault __do_page_fault do_page_fault async_page_fault page_fault"
@@ -51,15 +48,15 @@ def examine(case: Case) -> Evidence:
 
 def _counters(case: Case, swaps: bool) -> Iterator[Measurement]:
     faults, huge = case.count("vmstat", "pgfault"), case.count("vmstat", "thp_fault_alloc")
-    few = None if swaps or (huge is not None and huge.rate >= HUGE_PER_S) else FEW_PER_S
+    few = None if swaps or (huge is not None and huge.rate >= FAULTS_HUGE_PER_S) else FAULTS_FEW_PER_S
     yield unusual(case, "page faults", "pgfault", faults, counter("vmstat", "pgfault"), _FUNCTIONS,
-                  least=FAULTS_PER_S, refutes_below=few)  # fmt: skip
+                  least=FAULTS_MANY_PER_S, refutes_below=few)  # fmt: skip
     yield unusual(case, "huge pages cleared", "thp_fault_alloc", huge, counter("vmstat", "thp_fault_alloc"), _FUNCTIONS,
-                  least=HUGE_PER_S)  # fmt: skip
+                  least=FAULTS_HUGE_PER_S)  # fmt: skip
     if swaps:
         back = case.count("vmstat", "pswpin")
         yield unusual(case, "pages that came back from swap", "pswpin", back, counter("vmstat", "pswpin"), _FAULT,
-                      least=SWAPPED_PER_S)  # fmt: skip
+                      least=FAULTS_SWAPPED_PER_S)  # fmt: skip
 
 
 def _steps(case: Case, swaps: bool) -> Iterator[Step]:
@@ -77,12 +74,12 @@ def _steps(case: Case, swaps: bool) -> Iterator[Step]:
 def _by_new_processes(case: Case) -> list[Measurement]:
     """Faults that new processes take are the storm of processes, not of faults."""
     faults, made = case.count("vmstat", "pgfault"), case.count("stat", "processes")
-    if faults is None or made is None or made.rate < STORM_PER_S or not _come_and_go(case):
+    if faults is None or made is None or made.rate < FAULTS_STARTED_PER_S or not _come_and_go(case):
         return []
     own = own_part(case, _FUNCTIONS)  # of a large node's faults most are of others
     each = faults.added * (1.0 if own is None else own) / max(made.added, 1)
     text = f"{made.added:,} new processes took {each:,.0f} faults each"
-    return [measured(text, made.added, "processes", "counters", False if each < FAULTS_A_PROCESS else None)]
+    return [measured(text, made.added, "processes", "counters", False if each < FAULTS_PER_PROCESS else None)]
 
 
 def _come_and_go(case: Case) -> bool:

@@ -6,20 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.case import GAUGE_EVERY_US, Case
+from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, signature
+from zombiescope.diagnosis.thresholds import GAUGE_LATE_US, PORT_SEARCH_CORES
 from zombiescope.model.plans.step import Step, advice, command
 
-SEARCH_CORES = 0.3
-"""CPU in looking for a free port: with free ports a connect() takes microseconds of it."""
 _SEARCH = "__inet_hash_connect __inet_check_established __inet6_check_established inet_hash_connect inet_csk_get_port"
 
 
 def examine(case: Case) -> Evidence:
     search = case.cores_in(*_SEARCH.split())
     culprit = case.caller(*_SEARCH.split())
-    enough = None if search is None else True if search >= SEARCH_CORES else None
+    enough = None if search is None else True if search >= PORT_SEARCH_CORES else None
     return Evidence(
         (cpu_used("looking for a free local port took {}", search, enough), *_sockets(case)),
         culprit,
@@ -33,7 +32,7 @@ def _sockets(case: Case) -> Iterator[Measurement]:
     """Of the node's own network namespace; a container's are in its own, and are not counted here."""
     waiting, ports = case.peak("limits", "tcp_time_wait"), case.facts.gauge("limits", "local_ports", case.to_us)
     if waiting is not None and ports and waiting >= ports // 10:
-        at_us = case.to_us + GAUGE_EVERY_US
+        at_us = case.to_us + GAUGE_LATE_US
         text = f"{waiting:,} connections in TIME_WAIT, {ports:,} local ports"
         yield Measurement(text, waiting, "connections", "counters", "nothing", at_us)
 

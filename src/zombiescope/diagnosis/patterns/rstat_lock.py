@@ -7,11 +7,8 @@ import numpy as np
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.thresholds import RSTAT_CORE_SHARE, RSTAT_CORES
 from zombiescope.model.plans.step import advice, command
-
-CORES = 2
-"""Waiting needs two; Cloudflare saw twelve kswapd threads at it."""
-LEAST_SHARE_OF_CORE = 0.05
 
 _FLUSH = (
     "cgroup_rstat_flush cgroup_rstat_flush_locked cgroup_rstat_flush_irqsafe css_rstat_flush css_rstat_updated_list"
@@ -52,9 +49,9 @@ def _waiting(case: Case) -> Measurement:
     if not len(grid) or (grid.cpu < 0).all() or not case.sees(case.node_profile):
         return Measurement("which cores waited for it is not known", None, "cores", "samples", "nothing")
     cpus, counts = np.unique(grid.cpu[spinning], return_counts=True)
-    busy = int(np.count_nonzero(counts >= LEAST_SHARE_OF_CORE * grid.hz * case.seconds))
+    busy = int(np.count_nonzero(counts >= RSTAT_CORE_SHARE * grid.hz * case.seconds))
     text = f"{busy} cores spun for the lock of cgroup statistics"
-    return measured(text, busy, "cores", "samples", True if busy >= CORES else False if not len(cpus) else None)
+    return measured(text, busy, "cores", "samples", True if busy >= RSTAT_CORES else False if not len(cpus) else None)
 
 
 PATTERN = Pattern(

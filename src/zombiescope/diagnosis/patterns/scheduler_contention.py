@@ -9,10 +9,8 @@ from zombiescope.diagnosis.crowd import Crowd, crowd_on, who_keeps_them
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.thresholds import CONTENTION_LITTLE_US_PER_S
 from zombiescope.model.plans.step import advice, command
-
-LITTLE_US_PER_S = 200_000
-"""Waiting, added up over the tasks of a core; a second and more each second is a symptom of its own."""
 
 
 def examine(case: Case) -> Evidence:
@@ -69,7 +67,11 @@ def _waited(case: Case) -> list[Measurement]:
     total, seconds = int(waited[row].sum()), span[1] - span[0]
     held = bool(case.of_kind("kernel_hog", "rt_hog", "core_saturated", "throttled", "gpu_starved"))
     says = (
-        False if total / seconds < LITTLE_US_PER_S else True if case.of_kind("run_queue_delay") and not held else None
+        False
+        if total / seconds < CONTENTION_LITTLE_US_PER_S
+        else True
+        if case.of_kind("run_queue_delay") and not held
+        else None
     )
     text = f"tasks waited {total / 1e6:.2f} s in total for core {cores.cpus[row]} in {seconds} s"
     return [measured(text, total, "us", "cores", says)]

@@ -8,13 +8,10 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
+from zombiescope.diagnosis.thresholds import SESSIONS_CORES, SESSIONS_LITTLE_CORES, SESSIONS_MANY
 from zombiescope.model.plans.step import advice, command
 from zombiescope.query.cgroups import Leak
 
-MANY = 500
-"""Thousands of abandoned sessions kept pid 1 at 50 to 90% (systemd 37880)."""
-CORES = 0.4
-LITTLE_CORES = 0.1
 WHO = ("systemd", "systemd-logind", "(sd-pam)", "dbus-daemon", "dbus-broker", "elogind-daemon")
 _SESSION = re.compile(r"(session-|user-|run-r|run-u|run-p|user@)[^/]*\.(scope|slice|service)")
 
@@ -22,10 +19,10 @@ _SESSION = re.compile(r"(session-|user-|run-r|run-u|run-p|user@)[^/]*\.(scope|sl
 def examine(case: Case) -> Evidence:
     used = case.cores_of(*WHO)
     sampled = len(case.facts.samples) > 0
-    says = None if used >= LITTLE_CORES else False
+    says = None if used >= SESSIONS_LITTLE_CORES else False
     found = [cpu_used("systemd, logind and D-Bus used {}", used if sampled else None, says)]
     left = _left_behind(case)
-    if left is not None and used >= CORES:
+    if left is not None and used >= SESSIONS_CORES:
         found.append(left)
     return Evidence(
         tuple(found),
@@ -64,7 +61,7 @@ def _left_behind(case: Case) -> Measurement | None:
         return None
     left = (worst.created or 0) - (worst.removed or 0)
     text = f"{worst.created:,} scopes were created at {worst.path}, {left:,} of them still exist"
-    return measured(text, worst.created, "cgroups", "leaks", True if left >= MANY else None)
+    return measured(text, worst.created, "cgroups", "leaks", True if left >= SESSIONS_MANY else None)
 
 
 PATTERN = Pattern(

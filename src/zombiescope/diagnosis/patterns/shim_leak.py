@@ -5,11 +5,10 @@ from __future__ import annotations
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
+from zombiescope.diagnosis.thresholds import SHIMS_MORE
 from zombiescope.model.plans.step import command, note
 
 RUNTIMES = ("containerd-shim", "containerd", "dockerd", "crio", "conmon", "kubelet", "runc")
-MORE_SHIMS = 20
-"""Than containers that live: a few are always between start and end."""
 
 
 def examine(case: Case) -> Evidence:
@@ -27,7 +26,7 @@ def _shims(case: Case) -> Measurement:
     if shims is None or not case.facts.recent_containers:
         return Measurement("shims and containers were not counted", None, "shims", "counters", "nothing")
     text = f"{shims:,} shims for {living:,} containers that live"
-    return measured(text, shims, "shims", "counters", shims - living >= MORE_SHIMS)
+    return measured(text, shims, "shims", "counters", shims - living >= SHIMS_MORE)
 
 
 def _summary(names: list[str]) -> str:

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
+from zombiescope.diagnosis.thresholds import SLAB_GROWN_DENTRIES, SLAB_MANY_DYING
 from zombiescope.model.plans.step import Step, command, note
-
-MANY_DYING = 2000
-GROWN_DENTRIES = 100_000
-BACK_US = 1_800_000_000
 
 
 def examine(case: Case) -> Evidence:
@@ -34,11 +31,11 @@ def examine(case: Case) -> Evidence:
 def _kept_by(case: Case) -> Iterator[Measurement]:
     """What is known to keep such memory."""
     memory = case.cgroups.memory
-    if memory is not None and memory.dying is not None and memory.dying >= MANY_DYING:
+    if memory is not None and memory.dying is not None and memory.dying >= SLAB_MANY_DYING:
         text = f"{memory.dying:,} removed memory cgroups are still there, each with memory for every CPU"
         yield Measurement(text, memory.dying, "cgroups", "census", "nothing")
     now, before = (case.facts.gauge("dentry", "total", at) for at in (case.to_us, case.from_us))
-    if now is not None and before is not None and now - before >= GROWN_DENTRIES:
+    if now is not None and before is not None and now - before >= SLAB_GROWN_DENTRIES:
         yield Measurement(f"{now:,} cached names, {now - before:,} more", now, "names", "counters", "nothing")
 
 

@@ -6,12 +6,8 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, level, signature
 from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.thresholds import SMAPS_LARGE_BYTES, SMAPS_READ_CORES, SMAPS_SMALL_BYTES
 from zombiescope.model.plans.step import command
-
-LARGE_BYTES = 1 << 30
-"""A walk costs 14 ms a GB on 6.18 and 22 ms on older kernels (process-exporter 246), so below one GB it is short."""
-SMALL_BYTES = 64 << 20
-READ_CORES = 0.3
 
 _WALK = (
     "smap_gather_stats walk_page_range walk_page_vma walk_page_mapping smaps_pte_range smaps_account "
@@ -53,7 +49,7 @@ def _mapped(case: Case) -> Measurement:
         _most(case),
         "bytes",
         "counters",
-        refutes_below=SMALL_BYTES,
+        refutes_below=SMAPS_SMALL_BYTES,
     )
 
 
@@ -67,7 +63,7 @@ def _reading(case: Case) -> Measurement:
     """These functions serve nothing else, so the hog's own time in them is the proof, where there is something large
     to walk."""
     cores, most = case.cores_in(*_FILES.split(), chosen=case.hog_samples), _most(case)
-    enough = cores is not None and cores >= READ_CORES and most is not None and most >= LARGE_BYTES
+    enough = cores is not None and cores >= SMAPS_READ_CORES and most is not None and most >= SMAPS_LARGE_BYTES
     return cpu_used(f"it read smaps for {{}} in {case.seconds:.1f} s", cores, True if enough else None)
 
 

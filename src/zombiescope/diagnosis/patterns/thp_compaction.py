@@ -9,11 +9,10 @@ from zombiescope.diagnosis.excess import counter, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, counted, signature
 from zombiescope.diagnosis.plan import set_sysctl, setting, write_file
+from zombiescope.diagnosis.thresholds import COMPACT_SCANNED_PER_S
 from zombiescope.model.plans.step import Step
 
 DEFRAG = "/sys/kernel/mm/transparent_hugepage/defrag"
-SCANNED_PER_S = 50_000
-"""200 MB of pages looked at in a second. One compaction took 113 ms in the example of bcc's compactsnoop."""
 
 _COMPACT = (
     "compact_zone compact_zone_order isolate_migratepages_block isolate_freepages_block isolate_freepages"
@@ -39,7 +38,7 @@ def examine(case: Case) -> Evidence:
             scanned,
             counter("vmstat", "compact_migrate_scanned"),
             f"{_COMPACT} khugepaged collapse_huge_page",
-            least=SCANNED_PER_S,
+            least=COMPACT_SCANNED_PER_S,
         ),
         counted(
             "huge pages that could not be allocated",

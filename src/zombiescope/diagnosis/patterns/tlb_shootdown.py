@@ -7,13 +7,8 @@ from zombiescope.diagnosis.excess import interrupt, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_work import SHORTAGE
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_below, measured, signature
+from zombiescope.diagnosis.thresholds import TLB_FEW_PER_S, TLB_MANY_PER_S, TLB_SILENT_CORES
 from zombiescope.model.plans.step import advice, command, note
-
-MANY_PER_S = 10_000
-"""An interrupt on another core takes 1 to 5 us there, and the sender waits for the slowest."""
-FEW_PER_S = 1_000
-SILENT_CORES = 0.2
-"""Nothing else is done in those functions; a fifth of a core is a program that does little else."""
 
 _FLUSH = (
     "flush_tlb_mm_range flush_tlb_func arch_tlbbatch_flush flush_tlb_page native_flush_tlb_multi "
@@ -59,8 +54,8 @@ def _interrupts(case: Case) -> Measurement:
         case.interrupts("TLB"),
         interrupt("TLB"),
         _FLUSH,
-        least=MANY_PER_S,
-        refutes_below=FEW_PER_S,
+        least=TLB_MANY_PER_S,
+        refutes_below=TLB_FEW_PER_S,
         source="interrupts",
     )
 
@@ -82,7 +77,7 @@ def _silent(case: Case) -> Measurement | None:
     profile = case.profile
     if profile.total(*names.split()) <= profile.under(frozenset(_FLUSH.split()), frozenset(_SEND.split())):
         return None
-    return cpu_below(case, "flushing TLBs without an interrupt", names, confirms_from=SILENT_CORES)
+    return cpu_below(case, "flushing TLBs without an interrupt", names, confirms_from=TLB_SILENT_CORES)
 
 
 PATTERN = Pattern(

@@ -10,10 +10,8 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.thresholds import STARVED_TOOK_SHARE
 from zombiescope.model.plans.step import Step, advice, command
-
-TOOK = 0.3
-"""Of the core: who had less did not take it from anybody."""
 
 
 def examine(case: Case) -> Evidence:
@@ -51,7 +49,7 @@ def _taken(case: Case, worst: Symptom) -> list[Measurement]:
     others = there & ~grid.below(set(worst.facts["pids"]))
     share = int(np.count_nonzero(others)) / many
     text = f"others had {share * 100:.0f}% of core {worst.cpu} meanwhile"
-    return [measured(text, round(share, 4), "ratio", "samples", None if share >= TOOK else False)]
+    return [measured(text, round(share, 4), "ratio", "samples", None if share >= STARVED_TOOK_SHARE else False)]
 
 
 def _culprit(case: Case) -> Actor | None:

@@ -8,12 +8,11 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.symptoms.writeback_stalled import target, writers
+from zombiescope.diagnosis.thresholds import WRITEBACK_NEAR_RATIO
 from zombiescope.diagnosis.waits import daemon, lasted_s, where
 from zombiescope.model.plans.step import advice, command, note
 
 PAGE_BYTES = 4096
-NEAR = 0.9
-"""Of the threshold at which nobody may write any more."""
 
 
 def examine(case: Case) -> Evidence:
@@ -40,7 +39,7 @@ def _dirty(case: Case) -> Iterator[Measurement]:
     dirty, most = case.peak("vmstat", "nr_dirty"), case.peak("vmstat", "nr_dirty_threshold")
     if dirty is None or not most:
         return
-    near = True if dirty >= NEAR * most else None
+    near = True if dirty >= WRITEBACK_NEAR_RATIO * most else None
     text = f"{dirty * PAGE_BYTES / 1e6:,.0f} MB wait to be written, of {most * PAGE_BYTES / 1e6:,.0f} MB that may"
     yield measured(text, dirty, "pages", "counters", near)
 

@@ -13,22 +13,18 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.leak import Culprit
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
 from zombiescope.diagnosis.plan_container import stop_what, to_stop
+from zombiescope.diagnosis.thresholds import (
+    ZOMBIES_FILES_SHARE,
+    ZOMBIES_MANY,
+    ZOMBIES_PER_LIVE,
+    ZOMBIES_PLACE_SHARE,
+    ZOMBIES_WALK_CORES,
+    ZOMBIES_WALK_SHARE,
+)
 from zombiescope.kernel.release import NUMA_STAT_WALKS_BEFORE
 from zombiescope.model.plans.step import RELEASE, Act, Step, advice, command
 from zombiescope.query import memcg_cost, memcg_walks
 
-MANY = 1_000
-CLEAR_MAJORITY = 0.75
-"""Of the bytes that keep them: below it, what to do is not decided by which of two counts is larger."""
-MANY_PER_LIVE = 1
-"""Fewer than are in use are not most of the walk."""
-WALK_SHARE = 0.3
-WALK_CORES = 0.1
-"""A walk that takes so much of the hog's kernel time, and of a CPU, is dear whatever is counted: how many there are is
-no cause. As few as that are never said to be the cause: memcg_cost.WALKED."""
-
-SHARE_OF_A_PLACE = 0.05
-"""Of all that are dying: what must have died at a place before anything is released there."""
 MOST_PLACES = 8
 
 _WALK = "mem_cgroup_iter css_next_descendant_pre css_next_child css_rightmost_descendant"
@@ -101,14 +97,13 @@ def _measurements(case: Case, dying: int | None, live: int | None, culprit: Culp
     at_us = memory.at_us if memory else None
     found = []
     if memory is not None and dying is None:
-        found.append(
-            measured(f"{memory.total:,} memory cgroups are tracked; how many are in use is not known", memory.total,
-                     "cgroups", "census", True if memory.total >= 10 * MANY else None, at_us=at_us, step="zombies")
-        )  # fmt: skip
+        text = f"{memory.total:,} memory cgroups are tracked; how many are in use is not known"
+        many = True if memory.total >= 10 * ZOMBIES_MANY else None
+        found.append(measured(text, memory.total, "cgroups", "census", many, at_us=at_us, step="zombies"))
     else:
         says = _says(case, dying, live)
         found.append(measured(_counted(dying, live), dying, "cgroups", "census", says, at_us=at_us, step="zombies"))
-        if dying is not None and memcg_cost.WALKED <= dying < MANY and says is not False:
+        if dying is not None and memcg_cost.WALKED <= dying < ZOMBIES_MANY and says is not False:
             found.append(cpu_used("walking them took {}", _walk(case)[1], True))
     view = case.cgroups
     if view.growth_per_hour is not None:
@@ -128,11 +123,11 @@ def _says(case: Case, dying: int | None, live: int | None) -> bool | None:
     """Most of what is walked, and many; or fewer, where the walk itself is dear."""
     if dying is None:
         return None
-    if live is not None and dying < MANY_PER_LIVE * live:
+    if live is not None and dying < ZOMBIES_PER_LIVE * live:
         return False
     share, cores = _walk(case)
-    is_dear = share >= WALK_SHARE and cores >= WALK_CORES
-    return True if dying >= MANY else None if is_dear else False
+    is_dear = share >= ZOMBIES_WALK_SHARE and cores >= ZOMBIES_WALK_CORES
+    return True if dying >= ZOMBIES_MANY else None if is_dear else False
 
 
 def _walk(case: Case) -> tuple[float, float]:
@@ -231,7 +226,7 @@ def _places(case: Case) -> list[str]:
     """Where the cgroups were that died: as the ledger saw it, and as the kernel counted it below directories. A place
     with few of them is nothing that the walk is long for."""
     memory = case.cgroups.memory
-    least = max(memcg_cost.WALKED, SHARE_OF_A_PLACE * (memory.dying or 0)) if memory else memcg_cost.WALKED
+    least = max(memcg_cost.WALKED, ZOMBIES_PLACE_SHARE * (memory.dying or 0)) if memory else memcg_cost.WALKED
     at_us = memory.at_us if memory else case.facts.end_us
     seen = [line.path for line in case.cgroups.leaks if line.path and line.dying >= least]
     counted = case.facts.gauges("dying", "own", at_us)
@@ -244,8 +239,8 @@ def _release(pinned: _Pinned | None) -> Iterator[Step]:
     clear majority both ways are told. Reclaim cannot free tmpfs without swap: one write took seven seconds of a core
     for 20,000 of them, in vain."""
     both = 0 if pinned is None else pinned.file + pinned.shmem
-    mostly_files = pinned is None or pinned.file >= CLEAR_MAJORITY * both
-    mostly_tmpfs = pinned is not None and not mostly_files and pinned.shmem >= CLEAR_MAJORITY * both
+    mostly_files = pinned is None or pinned.file >= ZOMBIES_FILES_SHARE * both
+    mostly_tmpfs = pinned is not None and not mostly_files and pinned.shmem >= ZOMBIES_FILES_SHARE * both
     if pinned is not None and not mostly_files:
         beside = "reclaiming would burn a core in vain" if mostly_tmpfs else "reclaiming frees the rest only"
         yield advice(

@@ -14,16 +14,17 @@ import numpy as np
 from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    BASELINE_FACTOR,
+    BASELINE_LEAST_CORES,
+    BASELINE_LEAST_HOURS,
+    BASELINE_LEAST_WINDOW_S,
+)
 from zombiescope.store import columns
-
-FACTOR = 4.0
-LEAST_CORES = 0.5
-LEAST_HOURS = 24
-LEAST_WINDOW_S = 5.0
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    if facts.seconds < LEAST_WINDOW_S:
+    if facts.seconds < BASELINE_LEAST_WINDOW_S:
         return
     usual = baselines(facts)
     if not usual:
@@ -33,7 +34,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     counted = np.bincount(group[group >= 0], minlength=len(names))
     for number, name in enumerate(names):
         cores = counted[number] / grid.hz / facts.seconds
-        if name in usual and cores >= LEAST_CORES and cores >= FACTOR * usual[name]:
+        if name in usual and cores >= BASELINE_LEAST_CORES and cores >= BASELINE_FACTOR * usual[name]:
             yield Symptom(
                 DETECTOR,
                 facts.start_us,
@@ -58,7 +59,7 @@ def _read(facts: Facts, before_us: int) -> dict[str, float]:
     for row in columns.records(rows):
         if row["unit"] is not None and row["cpu_ms"] is not None:
             hours[row["unit"]].append(row["cpu_ms"] / 3_600_000)
-    return {unit: float(np.percentile(used, 95)) for unit, used in hours.items() if len(used) >= LEAST_HOURS}
+    return {unit: float(np.percentile(used, 95)) for unit, used in hours.items() if len(used) >= BASELINE_LEAST_HOURS}
 
 
 DETECTOR = Detector(

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import CARD_TROUBLE_PACKETS_RATIO, CARD_TROUBLE_PER_S
 from zombiescope.query.network import Card, cards
 
-PER_SECOND = 1.0
-PACKETS_RATIO = 0.001
 _RESETS = ("timeout", "reset", "wd_expired")
 
 
@@ -27,7 +26,7 @@ def _symptom(facts: Facts, card: Card) -> Symptom:
     counters = sorted(card.trouble.items(), key=lambda item: -item[1])
     packets = card.rx_packets + card.tx_packets
     resets = any(word in name for name in card.trouble for word in _RESETS)
-    many = counters[0][1] >= max(PER_SECOND * facts.seconds, packets * PACKETS_RATIO)
+    many = counters[0][1] >= max(CARD_TROUBLE_PER_S * facts.seconds, packets * CARD_TROUBLE_PACKETS_RATIO)
     counted = ", ".join(f"{name} +{count}" for name, count in counters[:4])
     return Symptom(
         DETECTOR,

@@ -9,17 +9,16 @@ from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.leak import charged
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import CGROUPS_MADE_PER_S
 from zombiescope.query.cgroup_growth import makers
 from zombiescope.query.cgroups import Leak
-
-PER_SECOND = 2.0
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     before = {line.path: line.created or 0 for line in facts.cgroups_at(facts.start_us).leaks}
     for line in makers(facts.cgroups.leaks):
         made = (line.created or 0) - before.get(line.path, 0)
-        if made >= PER_SECOND * facts.seconds:
+        if made >= CGROUPS_MADE_PER_S * facts.seconds:
             yield _symptom(facts, line, made)
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
-from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import DRIVER_PATIENCE_S, SATURATED_NODE_BUSY_RATIO
 from zombiescope.store.saturation import SATURATED_RATIO
 
-NODE_BUSY_RATIO = 0.9
 _MODES = ("system", "softirq", "irq")
 
 
@@ -24,7 +24,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     cores = facts.cores
     if cores is None:
         return
-    kernel, room, many = cores.kernel, cores.node_busy() < NODE_BUSY_RATIO, len(cores.cpus)
+    kernel, room, many = cores.kernel, cores.node_busy() < SATURATED_NODE_BUSY_RATIO, len(cores.cpus)
     least_busy_s = min(DRIVER_PATIENCE_S, max(2, int(facts.seconds)))  # all of a window that is shorter
     judged = [(row, cpu) for row, cpu in enumerate(cores.cpus) if cpu not in facts.left_out]
     for row, cpu in judged:

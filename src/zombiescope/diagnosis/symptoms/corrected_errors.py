@@ -10,13 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import CORRECTED_ERRORS_MANY, CORRECTED_ERRORS_WITHIN_US
 from zombiescope.store.columns import Ints
 
-MANY = 10
-WITHIN_US = 600 * SECOND_US
 OVERLOOKED = "some part"
 
 Rows = tuple[Ints, Ints]
@@ -53,11 +51,11 @@ def _logged(facts: Facts) -> Iterator[tuple[str, str, Rows]]:
 def _densest(time: Ints, count: Ints) -> tuple[int, int, int] | None:
     """The first ten minutes with too many: from, to, how many; None where there are none."""
     summed = np.concatenate([[0], np.cumsum(count)])
-    last = np.searchsorted(time, time + WITHIN_US, side="right")
+    last = np.searchsorted(time, time + CORRECTED_ERRORS_WITHIN_US, side="right")
     many = summed[last] - summed[np.arange(len(time))]
-    if not len(many) or many.max() < MANY:
+    if not len(many) or many.max() < CORRECTED_ERRORS_MANY:
         return None
-    first = int(np.flatnonzero(many >= MANY)[0])
+    first = int(np.flatnonzero(many >= CORRECTED_ERRORS_MANY)[0])
     return int(time[first]), int(time[last[first] - 1]), int(many[first])
 
 

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.bursts import Burst, Bursts
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import HEAT_LEAST_EVENTS, HEAT_LEAST_S, HEAT_THROTTLED_MS, HEAT_THROTTLED_RATIO
 
-LEAST_RATIO = 0.1
-"""Of the time of one core, or of the package."""
-LEAST_MS = 2000
-LEAST_EVENTS, LEAST_S = 10, 30
-"""Where the kernel counts how often and not for how long (before 5.6)."""
 TIMES = ("package_throttle_total_time_ms", "core_throttle_total_time_ms")
 EVENTS = ("package_throttle_count", "core_throttle_count")
 
@@ -35,8 +31,8 @@ def _of_package(bursts: Bursts, package: str) -> Iterator[Symptom]:
 def _lasts(burst: Burst, is_time: bool) -> bool:
     seconds = (burst.to_us - burst.from_us) / 1e6
     if is_time:
-        return burst.added >= max(LEAST_MS, LEAST_RATIO * seconds * 1000)
-    return burst.added >= LEAST_EVENTS and seconds >= LEAST_S
+        return burst.added >= max(HEAT_THROTTLED_MS, HEAT_THROTTLED_RATIO * seconds * 1000)
+    return burst.added >= HEAT_LEAST_EVENTS and seconds >= HEAT_LEAST_S
 
 
 def _symptom(package: str, counter: str, burst: Burst) -> Symptom:

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import DYING_GROW_PER_S
 from zombiescope.query.cgroup_growth import growth
-
-PER_SECOND = 1.0
-"""Those that were removed a moment ago may still be on their way out."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -22,7 +20,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
         facts.end_us,
         f"{grown.dying:,} more dying memory cgroups than {grown.seconds:.0f} s before: {grown.dying_per_hour:,.0f} an "
         f"hour if it went on like this, which {grown.seconds:.0f} s cannot tell",
-        "warning" if grown.dying >= PER_SECOND * grown.seconds else "info",
+        "warning" if grown.dying >= DYING_GROW_PER_S * grown.seconds else "info",
         group="memory cgroups",
         facts={"dying": grown.dying, "per_hour": grown.dying_per_hour},
     )

@@ -13,26 +13,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from zombiescope.base.severity import Severity
-from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis.bursts import PAST_US, Burst, Bursts
+from zombiescope.diagnosis.bursts import Burst, Bursts
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
+from zombiescope.diagnosis.thresholds import BURST_PAST_US, FABRIC_DOWN_US, FABRIC_KNOWN_READINGS, FABRIC_LEAST_ERRORS
 from zombiescope.kernel import infiniband_counters
 from zombiescope.kernel.infiniband import ACTIVE
 from zombiescope.kernel.infiniband_counters import TROUBLE, Says
 from zombiescope.store.columns import Ints
 
-LEAST: dict[Says, int] = {
-    "cable": 10, "flap": 3, "congestion": 100, "peer": 10, "loss": 100, "receiver": 100, "corruption": 1, "driver": 3,
-}  # fmt: skip
-"""In a burst: fewer are no news, whatever was before."""
 ORDINARY: frozenset[Says] = frozenset({"loss", "receiver", "congestion"})
 """Healthy fabrics have waves of these, so that more of the past has to be known."""
-KNOWN = 12
-"""Readings: two minutes."""
 ENDS_JOBS = frozenset({"req_transport_retries_exceeded", "req_rnr_retries_exceeded"})
 """One is enough: a queue gave up, and whoever used it gets an error."""
-DOWN_US = 240 * SECOND_US
 BY_HOST = frozenset({"suspected_poll_starvation"})
 """What `nic_starved` reports."""
 OF_CARDS: frozenset[Says] = frozenset({"cable", "flap", "congestion", "receiver"})
@@ -79,9 +72,9 @@ def _cards(facts: Facts) -> Iterator[tuple[str, str, Says, Burst]]:
 
 def _counts(name: str, burst: Burst, says: Says) -> bool:
     """Whether a burst is told. Where little is known of before, only what is nobody's ordinary work."""
-    if name not in ENDS_JOBS and burst.added < LEAST.get(says, 1):
+    if name not in ENDS_JOBS and burst.added < FABRIC_LEAST_ERRORS.get(says, 1):
         return False
-    return burst.known >= KNOWN if says in ORDINARY else burst.is_new or says in ("cable", "corruption")
+    return burst.known >= FABRIC_KNOWN_READINGS if says in ORDINARY else burst.is_new or says in ("cable", "corruption")
 
 
 def _errors(port: str, says: Says, bursts: dict[str, Burst]) -> Symptom:
@@ -118,14 +111,14 @@ def _down(facts: Facts) -> Iterator[Symptom]:
         if value[-1] == ACTIVE or not (value == ACTIVE).any():
             continue
         since_us = int(time[value == ACTIVE][-1])
-        if facts.end_us - since_us >= DOWN_US:
+        if facts.end_us - since_us >= FABRIC_DOWN_US:
             text = f"{port} has been down for {(facts.end_us - since_us) / 1e6:.0f} s"
             yield _link(port, "flap", "state", int(value[-1]), since_us, facts.end_us, text)
 
 
 def _levels(facts: Facts, name: str) -> Iterator[tuple[str, Ints, Ints]]:
     """Of each port that has one: when it was read, and what it was, from ten minutes before the window on."""
-    past = facts.before(facts.start_us, PAST_US)
+    past = facts.before(facts.start_us, BURST_PAST_US)
     parts = [one.readings("infiniband_link") for one in (past, facts) if one is not None]
     for port in sorted({port for part in parts for named, port in part if named == name}):
         found = [part[name, port] for part in parts if (name, port) in part]

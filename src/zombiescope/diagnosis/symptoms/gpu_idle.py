@@ -13,13 +13,12 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.idle_gpus import IdleGpu
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
-
-LEAST_STUCK_S = 10.0
+from zombiescope.diagnosis.thresholds import GPU_STUCK_LEAST_S
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     for one in idle_gpus.find(facts):
-        if one.is_stopped or (one.seconds >= LEAST_STUCK_S and one.is_stuck and not hangs(one)):
+        if one.is_stopped or (one.seconds >= GPU_STUCK_LEAST_S and one.is_stuck and not hangs(one)):
             yield symptom(DETECTOR, one)
 
 

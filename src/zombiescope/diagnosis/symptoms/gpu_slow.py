@@ -22,19 +22,19 @@ from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    GPU_CLOCK_FELL_RATIO,
+    GPU_LOCKED_LEAST_USED,
+    GPU_LOCKED_READINGS,
+    GPU_SLOWED_BRIDGE_S,
+    GPU_SLOWED_LEAST_S,
+    GPU_SLOWED_RATIO,
+)
 from zombiescope.kernel import nvml_codes as codes
 from zombiescope.query.gpu_use import Floats, GpuSeries, fall
 from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
 
-SLOWED_RATIO = 0.2
-LEAST_S = 3
-BRIDGE_S = 10
-CLOCK_FELL = 0.1
 HEAT = frozenset({"hw_thermal_ns", "sw_thermal_ns"})
-LOCKED_READINGS = 2
-"""Of the clock, which is read every ten seconds."""
-LOCKED_USED = 5.0
-"""Percent: one that is hardly used lowers its clock by itself."""
 EXPLAINED = codes.IDLE | codes.POWER_CAP | codes.POWER_BRAKE | codes.SYNC_BOOST | codes.DISPLAY
 """Reasons for a low clock that are not somebody's setting. Heat is asked of the thermometer."""
 
@@ -62,7 +62,7 @@ def _held_down(facts: Facts, series: GpuSeries) -> Iterator[Symptom]:
     counted = [name for name in WHY if name != "reasons" and not np.isnan(series.figures[name]).all()]
     for name in counted or ["reasons"]:
         ratio = _bits(series.figures[name]) if name == "reasons" else spread(series.figures[name])
-        for first, last in runs(ratio >= SLOWED_RATIO, least=LEAST_S, bridge=BRIDGE_S):
+        for first, last in runs(ratio >= GPU_SLOWED_RATIO, least=GPU_SLOWED_LEAST_S, bridge=GPU_SLOWED_BRIDGE_S):
             from_us, to_us = max(series.at_us(first), facts.start_us), min(series.at_us(last), facts.end_us)
             if to_us <= from_us or (name == "sw_thermal_ns" and not _clock_fell(series, first, last)):
                 continue
@@ -99,7 +99,7 @@ def _clock_fell(series: GpuSeries, first: int, last: int) -> bool:
     clock = series.figures["clock_sm_mhz"]
     part = clock[first:last]
     found = fall(clock[:first], part[~np.isnan(part)])
-    return found is not None and found.now <= (1 - CLOCK_FELL) * found.usual
+    return found is not None and found.now <= (1 - GPU_CLOCK_FELL_RATIO) * found.usual
 
 
 def _hot(series: GpuSeries, first: int, last: int) -> str:
@@ -129,12 +129,12 @@ def _locked(facts: Facts, series: GpuSeries) -> Iterator[Symptom]:
     """Readings in a row, of a GPU in use, at which the clock was the same and low."""
     clock, used = series.figures["clock_sm_mhz"], series.figures["utilisation"]
     most_mhz = _most_mhz(facts, series.gpu)
-    known = np.flatnonzero(~np.isnan(clock) & (used >= LOCKED_USED)).tolist()
+    known = np.flatnonzero(~np.isnan(clock) & (used >= GPU_LOCKED_LEAST_USED)).tolist()
     readings = [at for at in known if facts.start_us <= series.at_us(at) < facts.end_us]
     for mhz, same in groupby(readings, key=lambda at: float(clock[at])):
         seconds = list(same)
         span = seconds[0], seconds[-1] + 1
-        if len(seconds) < LOCKED_READINGS or not is_low(mhz, most_mhz):
+        if len(seconds) < GPU_LOCKED_READINGS or not is_low(mhz, most_mhz):
             continue
         if not _is_explained(series, seconds) and _was_cool(facts, series, *span):
             yield _locked_symptom(facts, series, span, mhz, most_mhz)

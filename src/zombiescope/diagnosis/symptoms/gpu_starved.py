@@ -20,16 +20,16 @@ from zombiescope.diagnosis.gpu_loss import GpuLoss, clause, of_gpu
 from zombiescope.diagnosis.held_up import Witness
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
+from zombiescope.diagnosis.thresholds import (
+    GPU_STARVED_CORE_RATIO,
+    GPU_STARVED_LEAST_S,
+    GPU_STARVED_MOST_FALLS,
+    GPU_STARVED_WAITED_RATIO,
+)
 from zombiescope.query.gpu_tenants import Tenant
 from zombiescope.query.gpu_use import GpuSeries, falls
 
-LEAST_S = 2
-MOST_FALLS = 20
-"""Of one GPU in a window: who falls more often does so by itself."""
 MOST_CORES = 16
-FULL_RATIO = 0.9
-WAITED_RATIO = 0.2
-"""Seconds of waiting in each second, on one core; where the kernel does not count that, it has to be full."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -50,8 +50,10 @@ def _spans(facts: Facts, series: GpuSeries) -> list[tuple[int, int]]:
     for name in ("utilisation", "power_w"):
         spans = [(series.at_us(first), series.at_us(last)) for first, last in falls(series.figures[name])]
         long = [(max(one[0], facts.start_us), min(one[1], facts.end_us)) for one in spans if one[1] > facts.start_us]
-        found += [one for one in long if one[1] - one[0] >= LEAST_S * SECOND_US and not _overlap(one, found)]
-    return found if len(found) <= MOST_FALLS else []
+        found += [
+            one for one in long if one[1] - one[0] >= GPU_STARVED_LEAST_S * SECOND_US and not _overlap(one, found)
+        ]
+    return found if len(found) <= GPU_STARVED_MOST_FALLS else []
 
 
 def _overlap(one: tuple[int, int], others: list[tuple[int, int]]) -> bool:
@@ -80,7 +82,7 @@ def _full(cores: CoreGrid, from_us: int, to_us: int) -> list[int]:
     busy, waited = cores.busy[:, part].mean(axis=1), cores.counts["wait_us"][:, part]
     waited_ratio = np.nansum(waited, axis=1) / 1e6 / max(waited.shape[1], 1)
     counted = not np.isnan(waited).all()
-    full = (busy >= FULL_RATIO) & ((waited_ratio >= WAITED_RATIO) | (not counted))
+    full = (busy >= GPU_STARVED_CORE_RATIO) & ((waited_ratio >= GPU_STARVED_WAITED_RATIO) | (not counted))
     order = np.argsort(-np.where(full, waited_ratio + busy, 0.0), kind="stable")[: int(full.sum())][:MOST_CORES]
     return [cores.cpus[row] for row in order.tolist()]
 

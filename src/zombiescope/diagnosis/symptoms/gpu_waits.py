@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from zombiescope.diagnosis import idle_gpus
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.symptoms.gpu_idle import LEAST_STUCK_S, hangs, symptom
+from zombiescope.diagnosis.symptoms.gpu_idle import hangs, symptom
+from zombiescope.diagnosis.thresholds import GPU_STUCK_LEAST_S
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     for one in idle_gpus.find(facts):
-        if one.is_stopped or one.is_stuck or one.seconds < LEAST_STUCK_S:
+        if one.is_stopped or one.is_stuck or one.seconds < GPU_STUCK_LEAST_S:
             continue
         if one.may_be_stuck and not hangs(one):
             yield symptom(DETECTOR, one)

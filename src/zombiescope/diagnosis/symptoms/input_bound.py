@@ -15,22 +15,19 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
-
-LEAST_S = 20
-MOST_USED = 80.0
-LEAST_USED = 1.0
+from zombiescope.diagnosis.thresholds import INPUT_BOUND_LEAST_S, INPUT_BOUND_LEAST_USED, INPUT_BOUND_MOST_USED
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    if facts.end_us - facts.start_us < LEAST_S * SECOND_US:
+    if facts.end_us - facts.start_us < INPUT_BOUND_LEAST_S * SECOND_US:
         return
     for number, series in sorted(facts.gpus.items()):
         mine = [one for one in facts.gpu_tenants if one.gpu == number and one.overlaps(facts.start_us, facts.end_us)]
         used = series.between("utilisation", facts.start_us, facts.end_us)
-        if not mine or np.count_nonzero(~np.isnan(used)) < LEAST_S:
+        if not mine or np.count_nonzero(~np.isnan(used)) < INPUT_BOUND_LEAST_S:
             continue
         mean = float(np.nanmean(used))
-        if not LEAST_USED <= mean < MOST_USED:
+        if not INPUT_BOUND_LEAST_USED <= mean < INPUT_BOUND_MOST_USED:
             continue
         found = workers(facts, {one.pid for one in mine}, facts.start_us, facts.end_us)
         if found.are_saturated:

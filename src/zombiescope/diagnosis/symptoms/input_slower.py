@@ -10,14 +10,12 @@ from collections.abc import Iterator
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.gpu_loss import PAST_US, clause, of_gpu
+from zombiescope.diagnosis.gpu_loss import clause, of_gpu
 from zombiescope.diagnosis.input_workers import workers
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.tenant_names import TenantNames
+from zombiescope.diagnosis.thresholds import GPU_PAST_US, INPUT_SLOWER_LEAST_S
 from zombiescope.query.gpu_use import falls
-
-LEAST_S = 10
-"""A batch that takes a while is no change."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -25,10 +23,10 @@ def find(facts: Facts) -> Iterator[Symptom]:
         for first, last in falls(series.figures["utilisation"]):
             from_us, to_us = max(series.at_us(first), facts.start_us), min(series.at_us(last), facts.end_us)
             mine = [one for one in facts.gpu_tenants if one.gpu == number and one.overlaps(from_us, to_us)]
-            if to_us - from_us < LEAST_S * SECOND_US or not mine:
+            if to_us - from_us < INPUT_SLOWER_LEAST_S * SECOND_US or not mine:
                 continue
             loss = of_gpu(series, mine, from_us, to_us)
-            before_us = max(facts.start_us, from_us - PAST_US)
+            before_us = max(facts.start_us, from_us - GPU_PAST_US)
             found = workers(facts, {one.pid for one in mine}, from_us, to_us, before_us)
             if loss is not None and found.are_saturated:
                 text = (

@@ -16,13 +16,14 @@ import numpy.typing as npt
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    INTERRUPT_STORM_GROWN_FACTOR,
+    INTERRUPT_STORM_LEAST_READINGS,
+    INTERRUPT_STORM_LEAST_US,
+)
 from zombiescope.store.columns import Mask
 from zombiescope.store.thresholds import CALLS_ON_A_CORE_PER_S
 
-LEAST_US = 2_000_000
-LEAST_BEFORE = 3
-"""Readings before a storm; fewer do not say what is usual."""
-GROWN = 2.0
 _NAMES = {"TLB": "TLB shootdowns", "CAL": "function calls"}
 
 
@@ -43,7 +44,7 @@ def _storms(facts: Facts, label: str) -> Iterator[Symptom]:
     hot = _beyond_usual(per_s)
     for first, last in runs(np.asarray(hot.any(axis=0)), bridge=1):
         from_us, to_us = int(times[first]), int(times[last])
-        if to_us - from_us < LEAST_US:
+        if to_us - from_us < INTERRUPT_STORM_LEAST_US:
             continue
         part = counts[:, first + 1 : last + 1].sum(axis=1)
         row, many = int(part.argmax()), int(hot[:, first:last].any(axis=1).sum())
@@ -61,8 +62,8 @@ def _beyond_usual(per_s: npt.NDArray[np.float64]) -> Mask:
     hot: Mask = per_s >= CALLS_ON_A_CORE_PER_S
     for row in np.flatnonzero(hot.any(axis=1)).tolist():
         first = int(hot[row].argmax())
-        if first >= LEAST_BEFORE:
-            hot[row] &= per_s[row] >= GROWN * float(np.median(per_s[row, :first]))
+        if first >= INTERRUPT_STORM_LEAST_READINGS:
+            hot[row] &= per_s[row] >= INTERRUPT_STORM_GROWN_FACTOR * float(np.median(per_s[row, :first]))
     return hot
 
 

@@ -18,12 +18,11 @@ from zombiescope.diagnosis import announcements, gpu_faults
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_faults import GpuStory
 from zombiescope.diagnosis.symptom import THINGS, Detector, Symptom
+from zombiescope.diagnosis.thresholds import EVENT_REPORT_US, EVENTS_TOGETHER_US
 from zombiescope.store.columns import Ints
 from zombiescope.store.event import Event
 
-TOGETHER_US = 10_000_000
 REPORTS = frozenset({"kernel_log", "kernel_warning"})
-REPORT_US = 1_000_000
 _POLLED_THERE = "napi CPU"
 """Where a driver says which core its queue is polled on. Others say on which core they noticed."""
 _HARMLESS = frozenset(
@@ -88,7 +87,7 @@ def _symptom(facts: Facts, burst: list[Event]) -> Symptom:
 
 def _same_reset(one: Symptom, other: Symptom) -> bool:
     """Lines of one reset, of which one names the device as the reason: then it came from no core."""
-    if one.about != "network" or max(one.from_us, other.from_us) - min(one.to_us, other.to_us) > TOGETHER_US:
+    if one.about != "network" or max(one.from_us, other.from_us) - min(one.to_us, other.to_us) > EVENTS_TOGETHER_US:
         return False
     cards = {one.facts.get("interface"), other.facts.get("interface")} - {None}
     return len(cards) < 2
@@ -142,7 +141,7 @@ def _near(known: Ints, at_us: int) -> bool:
     """Whether one of these times, in order, is less than a report away."""
     after = int(np.searchsorted(known, at_us))
     around = known[max(0, after - 1) : after + 1]
-    return bool((np.abs(around - at_us) <= REPORT_US).any())
+    return bool((np.abs(around - at_us) <= EVENT_REPORT_US).any())
 
 
 def _place(event: Event) -> tuple[str, int, str]:
@@ -166,7 +165,7 @@ def _number(value: object) -> int | None:
 def _bursts(events: list[Event]) -> Iterator[list[Event]]:
     burst: list[Event] = []
     for event in sorted(events, key=lambda event: event.at_us):
-        if burst and event.at_us - burst[-1].at_us > TOGETHER_US:
+        if burst and event.at_us - burst[-1].at_us > EVENTS_TOGETHER_US:
             yield burst
             burst = []
         burst.append(event)

@@ -44,24 +44,22 @@ from zombiescope.diagnosis.task_groups import (
     Key,
     kind,
 )
+from zombiescope.diagnosis.thresholds import (
+    HOG_CHANCE_DEVIATIONS,
+    HOG_GROWN_RATIO,
+    HOG_HALF_RATIO,
+    HOG_KIND_GROWN_CORES,
+    HOG_NEW_RATIO,
+    HOG_QUIET_S,
+    HOG_SMALLER_GROUP_SHARE,
+    HOG_USUAL_SHOWN_CORES,
+    MODERATE_HOG_S,
+)
 from zombiescope.diagnosis.usual import Usual
 from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.container_names import SHORT_ID
 from zombiescope.store.thresholds import HOG_RATIO, MODERATE_RATIO, MOSTLY_KERNEL
 
-MODERATE_BINS = 5 * SECOND_BINS
-EXPLAINED = 0.8
-"""A smaller group that has this much of a larger one's kernel time explains it."""
-HALF = 0.5
-GROWN = 0.3
-"""New is who has as much more than before: of what it had, and of what makes a hog."""
-GROWN_CORES = 0.02
-"""Of a kind of tasks that has a part in what everybody does."""
-CHANCE = 3.0
-"""Standard deviations."""
-QUIET_BINS = 3 * SECOND_BINS
-NEW_RATIO = 0.5
-"""A moderate hog that is new is worth a word from here on, though nothing explains it."""
 MOST_NEW = 3
 MOST_MODERATE = 12
 """Each is examined by every pattern; a large node has hundreds of programs with half a CPU in the kernel."""
@@ -110,7 +108,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     for level, key in LEVELS:  # one at a time: on a large node each takes a hundred megabytes
         grouped = _grouped(grid, level, key)
         _add(grid, full, grouped, HOG_RATIO, SECOND_BINS)
-        _add(grid, moderate, grouped, MODERATE_RATIO, MODERATE_BINS)
+        _add(grid, moderate, grouped, MODERATE_RATIO, MODERATE_HOG_S * SECOND_BINS)
     full = [hog for hog in (_judged(usual, grid, hog, HOG_RATIO) for hog in full) if hog.new is not False]
     scattered = [hog for hog in full if hog.scattered]
     full = [hog for hog in full if not hog.scattered]
@@ -125,13 +123,13 @@ def find(facts: Facts) -> Iterator[Symptom]:
 
 def _judged(usual: Usual, grid: SampleGrid, hog: _Hog, least: float) -> _Hog:
     before = usual.cores(hog.level, hog.name, hog.task, grid.start_us + hog.onset * BIN_US)
-    new = None if before is None else hog.ratio - before >= GROWN * max(least, before)
+    new = None if before is None else hog.ratio - before >= HOG_GROWN_RATIO * max(least, before)
     return hog._replace(usual=before, new=new)
 
 
 def _is_news(hog: _Hog, judged: list[_Hog]) -> bool:
     """The few largest of those that began in the time that is known."""
-    new = [one for one in judged if one.new and one.ratio >= NEW_RATIO]
+    new = [one for one in judged if one.new and one.ratio >= HOG_NEW_RATIO]
     return hog in sorted(new, key=lambda one: -one.samples)[:MOST_NEW]
 
 
@@ -203,7 +201,7 @@ def _trimmed(kernel: Ints, first: int, last: int, least: float) -> tuple[int, in
 
 def _onset(kernel: Ints, first: int, least: float) -> int:
     """The first quarter of the run, with pauses of two seconds at most, in which it had half as much."""
-    half = moving_sum(kernel[None], SECOND_BINS)[0] >= HALF * least
+    half = moving_sum(kernel[None], SECOND_BINS)[0] >= HOG_HALF_RATIO * least
     began = [start for start, end in runs(half, bridge=2 * SECOND_BINS) if start <= first < end + SECOND_BINS]
     return min([first, *began])
 
@@ -228,7 +226,7 @@ def _everybody(facts: Facts, usual: Usual, full: list[_Hog]) -> Iterator[_Hog]:
 def _before(grouped: _Grouped, usual: Usual, grid: SampleGrid) -> Iterator[npt.NDArray[np.float64]]:
     """Samples in a quarter of a second of each kind: in the quietest seconds of the window; then, because it may have
     none, as it was before the window."""
-    bins = min(QUIET_BINS, grouped.kernel.shape[1])
+    bins = min(HOG_QUIET_S * SECOND_BINS, grouped.kernel.shape[1])
     calm = int(moving_sum(grouped.kernel.sum(axis=0)[None], bins)[0].argmin())
     quiet: npt.NDArray[np.float64] = grouped.kernel[:, calm : calm + bins].mean(axis=1)
     yield quiet
@@ -259,10 +257,12 @@ def _has_hog(full: list[_Hog], everybody: _Hog, kinds: tuple[str, ...]) -> bool:
 
 def _has_grown(grouped: _Grouped, before: npt.NDArray[np.float64], grid: SampleGrid) -> Mask:
     """By more than chance: samples of an even load come as a Poisson process does."""
-    bins = min(MODERATE_BINS, grouped.kernel.shape[1])
+    bins = min(MODERATE_HOG_S * SECOND_BINS, grouped.kernel.shape[1])
     most, had = moving_sum(grouped.kernel, bins).max(axis=1), before * bins
-    least = GROWN_CORES * grid.hz * bins / SECOND_BINS
-    grown: Mask = most - had >= np.maximum(np.maximum(least, GROWN * had), CHANCE * np.sqrt(had))
+    least = HOG_KIND_GROWN_CORES * grid.hz * bins / SECOND_BINS
+    grown: Mask = most - had >= np.maximum(
+        np.maximum(least, HOG_GROWN_RATIO * had), HOG_CHANCE_DEVIATIONS * np.sqrt(had)
+    )
     return grown
 
 
@@ -271,7 +271,7 @@ def _has_grown(grouped: _Grouped, before: npt.NDArray[np.float64], grid: SampleG
 
 def _explains(smaller: _Hog, larger: _Hog) -> bool:
     """It is one of the larger group, and has most of its samples; another task that is as busy explains nothing."""
-    mostly = smaller.samples >= EXPLAINED * larger.samples
+    mostly = smaller.samples >= HOG_SMALLER_GROUP_SHARE * larger.samples
     return mostly and _overlap(smaller, larger) and KEYS[larger.level](smaller.task) == larger.name
 
 
@@ -316,7 +316,7 @@ def _owner(hog: _Hog) -> str:
 def _symptom(grid: SampleGrid, hog: _Hog, *, worth_a_word: bool = False) -> Symptom:
     seconds = (hog.last - hog.first) * BIN_US / 1e6
     where = f"core {hog.cpus[0]}" if len(hog.cpus) == 1 else f"{len(hog.cpus)} cores"
-    before = f" ({hog.usual:.2f} before)" if hog.usual is not None and hog.usual >= 0.1 else ""
+    before = f" ({hog.usual:.2f} before)" if hog.usual is not None and hog.usual >= HOG_USUAL_SHOWN_CORES else ""
     return Symptom(
         DETECTOR,
         grid.start_us + hog.first * BIN_US,

@@ -10,16 +10,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from zombiescope.base.time import HOUR_US, SECOND_US
+from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    KERNEL_MEMORY_BACK_US,
+    KERNEL_MEMORY_GROWN_RATIO,
+    KERNEL_MEMORY_LASTS_HOURS,
+    KERNEL_MEMORY_LEAST_US,
+    KERNEL_MEMORY_PARTS,
+)
 
-LEAST_US = 300 * SECOND_US
-BACK_US = 1800 * SECOND_US
-LEAST_RATIO = 0.01
-"""Of the node's memory, in the time that is known."""
-LASTS_HOURS = 6.0
-PARTS = 5
 KINDS = {"slab_unreclaimable_bytes": "unreclaimable slab", "percpu_bytes": "per-CPU memory"}
 
 
@@ -27,13 +28,17 @@ def find(facts: Facts) -> Iterator[Symptom]:
     total, free = facts.gauge("meminfo", "mem_total_bytes"), facts.gauge("meminfo", "mem_available_bytes")
     if not total or free is None:
         return
-    past = facts.before(facts.end_us, BACK_US)
+    past = facts.before(facts.end_us, KERNEL_MEMORY_BACK_US)
     for (name, _), (time, value) in ({} if past is None else past.readings("meminfo")).items():
-        if name not in KINDS or len(time) < PARTS or time[-1] - time[0] < LEAST_US:
+        if name not in KINDS or len(time) < KERNEL_MEMORY_PARTS or time[-1] - time[0] < KERNEL_MEMORY_LEAST_US:
             continue
-        means = np.array([part.mean() for part in np.array_split(value, PARTS)])
+        means = np.array([part.mean() for part in np.array_split(value, KERNEL_MEMORY_PARTS)])
         grown, hours = int(value[-1] - value[0]), float(time[-1] - time[0]) / HOUR_US
-        if (np.diff(means) > 0).all() and grown >= LEAST_RATIO * total and free / (grown / hours) < LASTS_HOURS:
+        if (
+            (np.diff(means) > 0).all()
+            and grown >= KERNEL_MEMORY_GROWN_RATIO * total
+            and free / (grown / hours) < KERNEL_MEMORY_LASTS_HOURS
+        ):
             yield _symptom(facts, name, grown, hours, int(value[-1]), free / (grown / hours))
 
 

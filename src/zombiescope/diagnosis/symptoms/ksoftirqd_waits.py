@@ -12,8 +12,7 @@ import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.symptoms.nic_starved import DELAY_US, KSOFTIRQD_TELLS_BEFORE
-from zombiescope.diagnosis.symptoms.stall import WAITED_US
+from zombiescope.diagnosis.thresholds import KSOFTIRQD_TELLS_BEFORE, NIC_DELAY_US, STALL_WAITED_US
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -22,11 +21,13 @@ def find(facts: Facts) -> Iterator[Symptom]:
         return
     delay = np.nan_to_num(cores.counts["ksoftirqd_delay_us"])
     anyway = facts.kernel is not None and facts.kernel >= KSOFTIRQD_TELLS_BEFORE
-    waited = delay if anyway else np.where(delay < DELAY_US, delay, 0)  # from there on it is reported as nic_starved
+    waited = (
+        delay if anyway else np.where(delay < NIC_DELAY_US, delay, 0)
+    )  # from there on it is reported as nic_starved
     for row, cpu in enumerate(cores.cpus):
         second = int(waited[row].argmax())
         waited_us = int(waited[row, second])
-        if waited_us < WAITED_US:
+        if waited_us < STALL_WAITED_US:
             continue
         so = (
             "since kernel 6.5 softirqs run without it too, so this alone starves no card"

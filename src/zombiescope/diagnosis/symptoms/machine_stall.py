@@ -12,16 +12,14 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import MACHINE_STALL_US
 from zombiescope.diagnosis.time_holes import Pause, pauses
-
-MACHINE_US = 500_000
-"""Virtual machines are stopped for 100 to 200 ms now and then, and nobody notices."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     if facts.cores is not None:
         for pause in pauses(facts, facts.cores):
-            if pause.gap_us >= MACHINE_US:
+            if pause.gap_us >= MACHINE_STALL_US:
                 yield _symptom(facts.cores, pause)
 
 

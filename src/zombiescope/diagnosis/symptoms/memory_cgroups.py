@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import ZOMBIES_SHOWN
 
-MANY_ZOMBIES = 1_000
 _SEVERITIES: dict[str | None, Severity] = {"costly": "warning", "watch": "warning"}
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     view = facts.cgroups
     memory = view.memory
-    if memory is None or (view.verdict not in _SEVERITIES and (memory.dying or 0) < MANY_ZOMBIES):
+    if memory is None or (view.verdict not in _SEVERITIES and (memory.dying or 0) < ZOMBIES_SHOWN):
         return
     in_use = "" if memory.live is None else f" and {memory.live:,} are in use"
     yield Symptom(

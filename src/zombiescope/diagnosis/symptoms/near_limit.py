@@ -12,9 +12,8 @@ from typing import NamedTuple
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import LIMIT_FULL_RATIO
 from zombiescope.store.thresholds import NEAR_LIMIT
-
-FULL = 0.97
 
 
 class Limit(NamedTuple):
@@ -46,7 +45,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def _symptom(facts: Facts, limit: Limit, name: str, used: int, most: int) -> Symptom:
     text = f"{used:,} {limit.what} of at most {most:,} ({name})"
     known = {"what": limit.what, "limit": name, "used": used, "most": most, "source": limit.used[0]}
-    severity: Severity = "critical" if used >= FULL * most else "warning"
+    severity: Severity = "critical" if used >= LIMIT_FULL_RATIO * most else "warning"
     return Symptom(
         DETECTOR, facts.start_us, facts.end_us, text, severity, group=limit.what, facts=known, subject="memory",
         cores=frozenset(),

@@ -16,15 +16,18 @@ from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
-from zombiescope.diagnosis.symptom import DRIVER_PATIENCE_S, Detector, Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    DRIVER_PATIENCE_S,
+    KSOFTIRQD_TELLS_BEFORE,
+    NIC_CORE_BUSY_RATIO,
+    NIC_DELAY_US,
+    NIC_DROPS_PER_S,
+    NIC_SERVES_PER_S,
+)
 from zombiescope.kernel.cpu import parse_list
 
-KSOFTIRQD_TELLS_BEFORE = (6, 5)
-DELAY_US = 500_000
-BUSY_RATIO = 0.9
-SERVES_PER_S = 50
 DRIVER_COUNTERS = ("suspected_poll_starvation", "missing_tx_cmpl", "os_netdev_wd", "tx_timeout", "tx_timeouts")
-DROPS_PER_S = 100
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -55,9 +58,9 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
     serving = _served_cores(facts)
     for row, cpu in enumerate(cores.cpus):
         usual = float(np.nanmedian(received[row])) if not np.isnan(received[row]).all() else 0.0
-        if usual < SERVES_PER_S or (serving and cpu not in serving):
+        if usual < NIC_SERVES_PER_S or (serving and cpu not in serving):
             continue
-        still = (np.nan_to_num(received[row], nan=usual) < usual / 20) & (kernel[row] >= BUSY_RATIO)
+        still = (np.nan_to_num(received[row], nan=usual) < usual / 20) & (kernel[row] >= NIC_CORE_BUSY_RATIO)
         for first, last in runs(still):
             polled, busy = float(np.nansum(received[row, first:last])), float(kernel[row, first:last].mean())
             yield Symptom(
@@ -75,7 +78,7 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
 def _backlog(cores: CoreGrid) -> Iterator[Symptom]:
     dropped = np.nan_to_num(cores.counts["softnet_dropped"])
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(dropped[row] >= DROPS_PER_S, bridge=2):
+        for first, last in runs(dropped[row] >= NIC_DROPS_PER_S, bridge=2):
             count = int(dropped[row, first:last].sum())
             yield Symptom(
                 DETECTOR,
@@ -91,7 +94,7 @@ def _backlog(cores: CoreGrid) -> Iterator[Symptom]:
 def _ksoftirqd(cores: CoreGrid) -> Iterator[Symptom]:
     delay = np.nan_to_num(cores.counts["ksoftirqd_delay_us"])
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(delay[row] >= DELAY_US, bridge=1):
+        for first, last in runs(delay[row] >= NIC_DELAY_US, bridge=1):
             waited_us = int(delay[row, first:last].sum())
             yield Symptom(
                 DETECTOR,

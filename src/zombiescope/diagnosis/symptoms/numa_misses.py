@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.bursts import Bursts
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-
-MISS_RATIO = 0.1
-"""Of the pages that this node gave."""
-LEAST_PAGES = 100_000
-FULL_RATIO, EMPTY_RATIO = 0.05, 0.2
+from zombiescope.diagnosis.thresholds import NUMA_EMPTY_RATIO, NUMA_FULL_RATIO, NUMA_MISS_LEAST_PAGES, NUMA_MISS_RATIO
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     free, total = (facts.gauges("numa_memory", name, facts.end_us) for name in ("free_bytes", "total_bytes"))
     shares = {node: free[node] / total[node] for node in free.keys() & total.keys() if total[node] > 0}
-    if len(shares) < 2 or min(shares.values()) > FULL_RATIO or max(shares.values()) < EMPTY_RATIO:
+    if len(shares) < 2 or min(shares.values()) > NUMA_FULL_RATIO or max(shares.values()) < NUMA_EMPTY_RATIO:
         return
     bursts, sums = Bursts(facts, "numa"), facts.sums
     fullest, emptiest = min(shares, key=lambda one: shares[one]), max(shares, key=lambda one: shares[one])
@@ -26,7 +22,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
             continue
         given = sums.total("numa", "numa_hit", node) + sums.total("numa", "numa_miss", node)
         for burst in bursts.of(name, node):
-            if burst.is_new and burst.added >= max(LEAST_PAGES, MISS_RATIO * given):
+            if burst.is_new and burst.added >= max(NUMA_MISS_LEAST_PAGES, NUMA_MISS_RATIO * given):
                 text = (
                     f"{burst.added:,} pages came from {node} instead of from where they belong: {fullest} has "
                     f"{shares[fullest] * 100:.0f}% free, {emptiest} {shares[emptiest] * 100:.0f}%"

@@ -7,20 +7,20 @@ from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-
-DROPS_PER_S = 100
-DROP_RATIO = 0.001
-"""Of the packets of that direction: a fast card drops a few that are for nobody here."""
-RESENT_RATIO = 0.02
-LEAST_RESENT = 200
-MOST_RATIO = 0.5
+from zombiescope.diagnosis.thresholds import (
+    CARD_DROP_RATIO,
+    CARD_DROPS_PER_S,
+    TCP_LEAST_RESENT,
+    TCP_RESENT_ONE_PEER_RATIO,
+    TCP_RESENT_RATIO,
+)
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     for name, which in (("rx_drop", "received"), ("tx_drop", "outgoing"), ("rx_fifo", "received")):
         dropped, packets = facts.added("netdev", name), facts.added("netdev", f"{name[:2]}_packets")
-        many = dropped is not None and dropped / max(facts.seconds, 1) >= DROPS_PER_S
-        if many and (dropped or 0) >= DROP_RATIO * (packets or 0):
+        many = dropped is not None and dropped / max(facts.seconds, 1) >= CARD_DROPS_PER_S
+        if many and (dropped or 0) >= CARD_DROP_RATIO * (packets or 0):
             yield Symptom(
                 DETECTOR,
                 facts.start_us,
@@ -29,7 +29,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 facts={"counter": name, "count": dropped},
             )
     resent, sent = facts.added("snmp", "TcpRetransSegs"), facts.added("snmp", "TcpOutSegs")
-    if resent and sent and resent >= LEAST_RESENT and resent / sent >= RESENT_RATIO:
+    if resent and sent and resent >= TCP_LEAST_RESENT and resent / sent >= TCP_RESENT_RATIO:
         yield Symptom(
             DETECTOR,
             facts.start_us,
@@ -44,7 +44,7 @@ def _to_whom(facts: Facts) -> str:
     looks = [event.fields for event in facts.events if event.kind == "tcp_retransmits"]
     said = max(looks, key=lambda fields: _count(fields, "resent"), default={})
     resent, of_peer, peer = _count(said, "resent"), _count(said, "peer_resent"), said.get("peer")
-    if not isinstance(peer, str) or not resent or of_peer < MOST_RATIO * resent:
+    if not isinstance(peer, str) or not resent or of_peer < TCP_RESENT_ONE_PEER_RATIO * resent:
         return ""
     return f", most of them to {peer} ({of_peer:,} of {resent:,} that were looked at)"
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import RECLAIM_FREED_CORES, RECLAIM_WAITED_RATIO
 from zombiescope.query.pressure import pressure, reclaim
 
 LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
@@ -21,9 +22,6 @@ LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
     ("pswpin", 100.0, "info", "pages came back from swap"),
 )
 """Counter of /proc/vmstat, from how many a second on, severity, words."""
-WAITED_RATIO = 0.01
-"""Of the time in which some task waited for memory, averaged over the cores that had something to do."""
-FREED_CORES = 0.05
 _FREES = ("try_to_free_pages", "__alloc_pages_direct_reclaim", "__alloc_pages_direct_compact", "try_to_compact_pages")
 
 
@@ -49,11 +47,11 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def _costs_time(facts: Facts) -> bool:
     """True where neither was measured: nothing says that it cost none."""
     psi = facts.sums.known("pressure", "some_us", "memory")
-    if psi and (pressure(facts.sums, facts.seconds)["memory"].some or 0.0) >= WAITED_RATIO:
+    if psi and (pressure(facts.sums, facts.seconds)["memory"].some or 0.0) >= RECLAIM_WAITED_RATIO:
         return True
     grid = facts.samples
     freeing = int((grid.in_kernel & grid.with_function(*_FREES)).sum()) if len(grid) else 0
-    return freeing / grid.hz / max(facts.seconds, 1e-6) >= FREED_CORES if len(grid) else not psi
+    return freeing / grid.hz / max(facts.seconds, 1e-6) >= RECLAIM_FREED_CORES if len(grid) else not psi
 
 
 def _symptom(facts: Facts, counter: str, severity: Severity, text: str) -> Symptom:

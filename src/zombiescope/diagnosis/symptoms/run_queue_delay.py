@@ -18,16 +18,15 @@ from zombiescope.diagnosis.crowd import crowd_on
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    RUN_QUEUE_FULL_LEAST_S,
+    RUN_QUEUE_FULL_RATIO,
+    RUN_QUEUE_LEAST_S,
+    RUN_QUEUE_MORE_THAN_OTHERS,
+    RUN_QUEUE_ROOM_RATIO,
+    RUN_QUEUE_WAITED_US,
+)
 from zombiescope.store.columns import Mask
-
-WAITED_US = 1_000_000
-ROOM_RATIO = 0.6
-"""Of another core, idle."""
-MORE_THAN_OTHERS = 4.0
-"""Times what the cores in the middle wait."""
-LEAST_S = 2
-FULL_RATIO = 0.95
-LEAST_FULL_S = 4
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -44,25 +43,25 @@ def _room(cores: CoreGrid, isolated: frozenset[int]) -> Mask:
     idle = np.where(cores.measured, 1 - cores.busy, 0.0)
     idle[[row for row, cpu in enumerate(cores.cpus) if cpu in isolated]] = 0.0
     second, first = np.sort(np.pad(idle, ((1, 0), (0, 0))), axis=0)[-2:]
-    room: Mask = np.where(idle >= first, second, first) >= ROOM_RATIO
+    room: Mask = np.where(idle >= first, second, first) >= RUN_QUEUE_ROOM_RATIO
     return room
 
 
 def _waited(cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
     waited = np.nan_to_num(cores.counts["wait_us"])
     middle = np.sort(waited, axis=0)[(len(waited) - 1) // 2]  # of two the one that waits less
-    alone = (waited >= WAITED_US) & (waited >= MORE_THAN_OTHERS * middle)
+    alone = (waited >= RUN_QUEUE_WAITED_US) & (waited >= RUN_QUEUE_MORE_THAN_OTHERS * middle)
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(alone[row] & room[row], least=LEAST_S, bridge=1):
+        for first, last in runs(alone[row] & room[row], least=RUN_QUEUE_LEAST_S, bridge=1):
             total_us = int(waited[row, first:last].sum())
             text = f"tasks waited {total_us / 1e6:.1f} s for core {cpu} in {last - first} s while other cores had room"
             yield _symptom(cores, cpu, first, last, text, {"wait_us": total_us})
 
 
 def _crowded(facts: Facts, cores: CoreGrid, room: Mask) -> Iterator[Symptom]:
-    full = cores.busy >= FULL_RATIO
+    full = cores.busy >= RUN_QUEUE_FULL_RATIO
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(full[row] & room[row], least=LEAST_FULL_S, bridge=1):
+        for first, last in runs(full[row] & room[row], least=RUN_QUEUE_FULL_LEAST_S, bridge=1):
             crowd = crowd_on(facts.samples, cpu, cores.at_us(first), cores.at_us(last))
             if crowd is not None:
                 text = f"{crowd.tasks} tasks shared core {cpu} for {last - first} s while other cores had room"

@@ -8,17 +8,14 @@ import numpy as np
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.symptoms.nic_starved import DROPS_PER_S
-
-PER_SECOND = 1.0
-"""Of one core; a single packet in an hour of two hundred cores hurts nobody."""
+from zombiescope.diagnosis.thresholds import NIC_DROPS_PER_S, SOFTNET_DROPS_PER_S
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     if facts.cores is None:
         return
     dropped = np.nan_to_num(facts.cores.counts["softnet_dropped"])
-    by_core = np.where(dropped < DROPS_PER_S, dropped, 0).sum(axis=1)
+    by_core = np.where(dropped < NIC_DROPS_PER_S, dropped, 0).sum(axis=1)
     if not by_core.any():
         return
     row = int(by_core.argmax())
@@ -29,7 +26,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
         facts.start_us,
         facts.end_us,
         f"{total:,} packets were dropped because a core did not keep up, most of them on core {worst}",
-        "warning" if by_core[row] >= PER_SECOND * facts.seconds else "info",
+        "warning" if by_core[row] >= SOFTNET_DROPS_PER_S * facts.seconds else "info",
         group="softnet",
         facts={"softnet_dropped": total, "core": worst},
     )

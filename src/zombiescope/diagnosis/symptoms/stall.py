@@ -17,18 +17,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    STALL_LONG_UNSEEN_US,
+    STALL_MOST_US,
+    STALL_OFTEN_UNSEEN,
+    STALL_US,
+    STALL_WAITED_US,
+)
 from zombiescope.diagnosis.time_holes import Hole, holes
-
-STALL_US = 100_000
-LONG_UNSEEN_US = 300_000
-OFTEN_UNSEEN = 3
-WAITED_US = 100_000
-ENOUGH_US = SECOND_US
-"""From here on it is a kernel hog or a saturated core, which other detectors report."""
 
 
 class _Stall(NamedTuple):
@@ -50,7 +49,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def _held(facts: Facts) -> Iterator[Symptom]:
     found: dict[tuple[int, int], list[_Stall]] = defaultdict(list)
     for cpu, task, from_us, to_us in _runs(facts.samples):
-        if STALL_US <= to_us - from_us < ENOUGH_US and facts.samples.task_of(task).tid:
+        if STALL_US <= to_us - from_us < STALL_MOST_US and facts.samples.task_of(task).tid:
             found[cpu, task].append(_Stall(from_us, to_us, _waited(facts, cpu, from_us, to_us)))
     for (cpu, task), stalls in sorted(found.items(), key=lambda item: item[1][0].from_us):
         noticed = _noticeable(stalls)
@@ -75,9 +74,9 @@ def _runs(grid: SampleGrid) -> Iterator[tuple[int, int, int, int]]:
 
 
 def _noticeable(stalls: list[_Stall]) -> list[_Stall]:
-    noticed = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= WAITED_US]
+    noticed = [stall for stall in stalls if stall.waited_us is not None and stall.waited_us >= STALL_WAITED_US]
     unseen = [stall for stall in stalls if stall.waited_us is None]
-    if len(unseen) >= OFTEN_UNSEEN or any(stall.length_us >= LONG_UNSEEN_US for stall in unseen):
+    if len(unseen) >= STALL_OFTEN_UNSEEN or any(stall.length_us >= STALL_LONG_UNSEEN_US for stall in unseen):
         noticed += unseen
     return sorted(noticed)
 

@@ -13,9 +13,8 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import STEAL_LEAST_S
 from zombiescope.store.thresholds import STOLEN_RATIO
-
-LEAST_S = 2
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -26,7 +25,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 def _counted(cores: CoreGrid) -> Iterator[Symptom]:
     stolen = np.nan_to_num(cores.ratios["steal"])
     for row, cpu in enumerate(cores.cpus):
-        for first, last in runs(stolen[row] >= STOLEN_RATIO, least=LEAST_S, bridge=1):
+        for first, last in runs(stolen[row] >= STOLEN_RATIO, least=STEAL_LEAST_S, bridge=1):
             ratio = float(stolen[row, first:last].mean())
             yield Symptom(
                 DETECTOR,

@@ -8,25 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-
-PAGES_PER_S = 1_000
-"""Both ways: 4 MB/s."""
-PART_US, STEP_US = 10 * SECOND_US, 5 * SECOND_US
-WAITED = 0.1
-"""Of a core's time tasks waited for memory (PSI), where the kernel measures that."""
+from zombiescope.diagnosis.thresholds import SWAP_PART_US, SWAP_STEP_US, SWAP_WAITED_RATIO, SWAPPED_PAGES_PER_S
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
     parts = []
-    for from_us in range(facts.start_us, max(facts.start_us + 1, facts.end_us - PART_US + 1), STEP_US):
-        rate = swapped(facts, from_us, from_us + PART_US)
-        if rate is not None and rate >= PAGES_PER_S and _waited(facts, from_us, from_us + PART_US):
+    for from_us in range(facts.start_us, max(facts.start_us + 1, facts.end_us - SWAP_PART_US + 1), SWAP_STEP_US):
+        rate = swapped(facts, from_us, from_us + SWAP_PART_US)
+        if rate is not None and rate >= SWAPPED_PAGES_PER_S and _waited(facts, from_us, from_us + SWAP_PART_US):
             parts.append((from_us, rate))
     if parts:
-        from_us, to_us = parts[0][0], min(parts[-1][0] + PART_US, facts.end_us)
+        from_us, to_us = parts[0][0], min(parts[-1][0] + SWAP_PART_US, facts.end_us)
         most = max(rate for _, rate in parts)
         yield Symptom(
             DETECTOR,
@@ -49,7 +43,7 @@ def swapped(facts: Facts, from_us: int, to_us: int) -> float | None:
 def _waited(facts: Facts, from_us: int, to_us: int) -> bool:
     """The kernel adds up the cores, each by how busy it is: one that only waits is a twentieth where twenty work."""
     waited = facts.count("pressure", "some_us", from_us, to_us, "memory")
-    return waited is None or waited.rate * _busy_cores(facts, from_us, to_us) >= WAITED * 1e6
+    return waited is None or waited.rate * _busy_cores(facts, from_us, to_us) >= SWAP_WAITED_RATIO * 1e6
 
 
 def _busy_cores(facts: Facts, from_us: int, to_us: int) -> float:

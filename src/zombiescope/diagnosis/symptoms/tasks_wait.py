@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
+from zombiescope.diagnosis.thresholds import TASKS_WAIT_HALF_A_LOOK_US
 from zombiescope.kernel.mountinfo import FAMILIES
 from zombiescope.query.waiting import WaitingTask
 from zombiescope.store.hangs import REMOTE, STORAGE, thing
 
 BLOCK_KINDS = frozenset({"disk", "journal", "writeback", "swap"})
 MOST_NAMES = 4
-HALF_A_LOOK_US = 5 * SECOND_US
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -46,7 +45,7 @@ def span(facts: Facts, tasks: list[WaitingTask]) -> tuple[int, int]:
     """From when on they waited, as far as it was recorded, to where they were last seen, or half the way to the next
     look: nobody knows when in between they went on."""
     since_us = max(min(task.since_us for task in tasks), facts.recording.start_us)
-    return since_us, max(since_us, min(max(task.at_us for task in tasks) + HALF_A_LOOK_US, facts.end_us))
+    return since_us, max(since_us, min(max(task.at_us for task in tasks) + TASKS_WAIT_HALF_A_LOOK_US, facts.end_us))
 
 
 def place(kind: str | None, resource: str | None) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import QUOTA_STOOD_RATIO
 from zombiescope.store.thresholds import THROTTLED_PERIODS
-
-THROTTLED_RATIO = 0.05
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -36,7 +35,7 @@ def stopped(
 ) -> Iterator[Symptom]:
     """What cpu.stat counted of a cgroup in a span, if that is enough to be noticed."""
     ratio = throttled / max(periods, 1)
-    if ratio < THROTTLED_PERIODS or stood_us / max(span_us, 1) < THROTTLED_RATIO:
+    if ratio < THROTTLED_PERIODS or stood_us / max(span_us, 1) < QUOTA_STOOD_RATIO:
         return
     yield Symptom(
         DETECTOR,

@@ -9,26 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis import idle_gpus
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.quiet_workers import Quiet, quiet, used, used_before
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.thresholds import (
+    STOPPED_LEAST_S,
+    STOPPED_LEAST_WORKERS,
+    STOPPED_PARENT_LEAST_CORES,
+    STOPPED_PARENT_LEFT_RATIO,
+    STOPPED_PAST_US,
+    STOPPED_SETTLED_US,
+)
 from zombiescope.store.hangs import STOPPED
-
-LEAST_S = 5.0
-LEAST_WORKERS = 2
-PAST_US = 30 * SECOND_US
-SETTLED_US = 2 * SECOND_US
-"""After the stop the parent works up what it still has."""
-LEAST_USED = 0.01
-"""Of a core, by the parent before."""
-LEFT = 0.1
-"""Of that, while it waits."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
-    stopped = [one for one in quiet(facts, STOPPED) if one.seconds >= LEAST_S and one.many >= LEAST_WORKERS]
+    stopped = [
+        one for one in quiet(facts, STOPPED) if one.seconds >= STOPPED_LEAST_S and one.many >= STOPPED_LEAST_WORKERS
+    ]
     idle = idle_gpus.find(facts) if stopped else []
     for one in stopped:
         if not any(one.parent in gpu.pids and one.overlaps(gpu.from_us, gpu.to_us) for gpu in idle):
@@ -36,9 +35,9 @@ def find(facts: Facts) -> Iterator[Symptom]:
 
 
 def _symptom(facts: Facts, one: Quiet) -> Iterator[Symptom]:
-    before = used_before(facts, {one.parent}, one.from_us, PAST_US, tree=False)
-    now = used(facts, {one.parent}, one.from_us + SETTLED_US, one.to_us, tree=False)
-    if before is None or now is None or before < LEAST_USED or now > LEFT * before:
+    before = used_before(facts, {one.parent}, one.from_us, STOPPED_PAST_US, tree=False)
+    now = used(facts, {one.parent}, one.from_us + STOPPED_SETTLED_US, one.to_us, tree=False)
+    if before is None or now is None or before < STOPPED_PARENT_LEAST_CORES or now > STOPPED_PARENT_LEFT_RATIO * before:
         return
     text = (
         f"{one.many} workers ({one.comm}) of {one.parent_comm} (pid {one.parent}) were stopped by a signal for "

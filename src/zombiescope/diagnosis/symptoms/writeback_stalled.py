@@ -12,11 +12,9 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.symptoms.tasks_wait import MOST_NAMES, span
+from zombiescope.diagnosis.thresholds import WRITEBACK_SLOW_BYTES_PER_S
 from zombiescope.query.waiting import WaitingTask
 from zombiescope.store.hangs import HANGS_S
-
-SLOW_BYTES_PER_S = 2_000_000
-"""Any disk of this century, but one that is being throttled to death, takes more than this."""
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -27,7 +25,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     for resource, tasks in sorted(groups.items(), key=lambda each: each[0] or ""):
         last = {task.tid: task for task in tasks}.values()
         rate = sum(task.bytes_per_s or 0 for task in last)
-        if rate < SLOW_BYTES_PER_S:
+        if rate < WRITEBACK_SLOW_BYTES_PER_S:
             yield _symptom(facts, resource, tasks, rate)
 
 
