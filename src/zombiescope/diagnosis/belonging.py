@@ -7,8 +7,9 @@ GPU with whoever happened to run. So each symptom says what it is about, and thi
 from __future__ import annotations
 
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.diagnosis.symptom import THINGS, Subject, Symptom
+from zombiescope.diagnosis.symptom import THINGS, Symptom
 from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US
+from zombiescope.kernel.log_kinds import Subject
 
 CAUSES: dict[Subject, frozenset[Subject]] = {
     "cpu": frozenset({"cpu", "memory"}),

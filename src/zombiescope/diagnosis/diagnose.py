@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
-from zombiescope.diagnosis import announcements, moments, patterns, python_waits, ranking, symptoms
+from zombiescope.diagnosis import moments, patterns, python_waits, ranking, symptoms
 from zombiescope.diagnosis.bursts import rises
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
@@ -24,7 +24,7 @@ from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.ray_jobs import KINDS, RayJobs
-from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptom import Symptom, event_thing
 from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.diagnosis.thresholds import (
     INCIDENT_OPEN_US,
@@ -265,7 +265,7 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
 
 
 def _thing(symptoms: Sequence[Symptom]) -> str:
-    return announcements.thing(symptoms) or next((one.thing for one in symptoms if one.thing), "")
+    return event_thing(symptoms) or next((one.thing for one in symptoms if one.thing), "")
 
 
 def _rank(incident: Incident) -> int:

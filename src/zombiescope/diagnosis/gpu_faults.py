@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from zombiescope.base.severity import Severity, rank
-from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.thresholds import XID_PROBE_US, XIDS_TOGETHER_US
-from zombiescope.diagnosis.xid import Action, Blame
+from zombiescope.kernel import xid
 from zombiescope.kernel.pci_address import device
+from zombiescope.kernel.xid import Action, Blame
 from zombiescope.store.event import Event
 
 KIND = "gpu_xid"

@@ -16,8 +16,9 @@ from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.belonging import follows
 from zombiescope.diagnosis.incident import worst
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.diagnosis.symptom import Begins, Subject, Symptom
+from zombiescope.diagnosis.symptom import Begins, Symptom
 from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US
+from zombiescope.kernel.log_kinds import Subject
 
 _RUNS_NOWHERE: frozenset[Subject] = frozenset({"disk", "gpu", "waiting"})
 _ANCHORS: dict[Begins, int] = {"onset": 0, "moment": 1, "summed": 2, "window": 2}

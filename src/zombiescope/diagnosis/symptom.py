@@ -6,11 +6,12 @@ never compare kinds, so a new kind is a new file. (Patterns do ask for the kinds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from zombiescope.base.severity import Severity
+from zombiescope.base.severity import Severity, rank
+from zombiescope.kernel.log_kinds import KINDS, Subject
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.facts import Facts
@@ -33,15 +34,6 @@ Joins = Literal["place", "echo", "migrating"]
 place      those on its core or of its group, near in time; without a place, whatever came shortly before it
 echo       as `place`, but it says nothing new where the same task is reported as migrating at that time
 migrating  as `place`, and with what happened on any core while it was on many, unless another of its kind held that one
-"""
-
-Subject = Literal["cpu", "network", "memory", "disk", "gpu", "machine", "waiting", "work", "nothing"]
-"""What it is about. One that has no place is joined only with what can have caused it:
-
-machine    the hardware reports an error
-waiting    a task that is blocked and uses no CPU
-work       a job, a pod or a unit that ended
-nothing    known trouble by itself, of which nothing else here is the cause
 """
 
 THINGS = ("gpu", "switch", "interface", "part", "device", "controller", "server")
@@ -167,3 +159,31 @@ class Symptom:
         if self.detector.victim:
             return None if self.cpu is None else self.detector.victim.format(cpu=self.cpu)
         return self.group if self.detector.role == "victim" else None
+
+
+# --- of an event ------------------------------------------------------------------------------------------------------
+
+_ORDER = {kind: place for place, kind in enumerate(KINDS)}
+
+
+def said(symptom: Symptom) -> str:
+    """The sentence of an event; of any other symptom its text."""
+    row = KINDS.get(str(symptom.facts.get("event")))
+    sentence = row.says(symptom.facts) if row is not None and row.says is not None else ""
+    return sentence or symptom.text
+
+
+def first_event(symptoms: Iterable[Symptom], *kinds: str) -> Symptom | None:
+    """Of the events among these (of some kinds), the one that heads them."""
+    events = [one for one in symptoms if "event" in one.facts and (not kinds or one.facts["event"] in kinds)]
+    return min(
+        events,
+        key=lambda one: (-rank(one.severity), _ORDER.get(one.facts["event"], len(_ORDER)), one.from_us),
+        default=None,
+    )
+
+
+def event_thing(symptoms: Iterable[Symptom]) -> str:
+    """Which card, disk, GPU or task the event that heads them is about; empty where it does not say."""
+    first = first_event(symptoms)
+    return "" if first is None else first.thing or str(first.facts.get("comm") or first.cpu or "")

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from zombiescope.base.errors import QuestionError
-from zombiescope.diagnosis import xid
+from zombiescope.kernel import xid
 from zombiescope.query import event_kinds
 from zombiescope.query.events import events, of_frame
 from zombiescope.questions.views import EventsQuestion

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - the wording of the driver is kept whole, to be searched for
 """Lines of the NVIDIA driver: Xid, SXid of an NVSwitch, a GPU that is lost or was never found, GPUDirect.
 
-What a code means, and who is to blame, is not said here (diagnosis/xid.py). Its severity is: the many lines that
+What a code means, and who is to blame, is not said here (kernel/xid.py). Its severity is: the many lines that
 applications cause are warnings, and what the hardware put right is information, also in a list of events.
 """
 

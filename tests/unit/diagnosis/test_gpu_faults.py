@@ -8,9 +8,10 @@ import pytest
 from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import Scene
 
-from zombiescope.diagnosis import gpu_faults, xid
+from zombiescope.diagnosis import gpu_faults
 from zombiescope.diagnosis.gpu_faults import GpuStory
 from zombiescope.diagnosis.incident import Incident
+from zombiescope.kernel import xid
 from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.log_flood import FloodGuard
 from zombiescope.kernel.log_formats import classify, event_of

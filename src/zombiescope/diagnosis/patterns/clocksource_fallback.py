@@ -16,7 +16,7 @@ READS = ("read_hpet", "acpi_pm_read", "acpi_pm_read_verified", "jiffies_read")
 
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, "clocksource_unstable")
+    line = announced(case, "clocksource-fallback")
     reading = case.cores_in(*READS)
     if line is None and (reading or 0) < CLOCK_READING_CORES:
         return Evidence(())

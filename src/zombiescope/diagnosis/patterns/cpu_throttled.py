@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis.announced import announced, evidence
+from zombiescope.diagnosis.announced import fix_of, restated
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.model.plans.step import advice, command, note
-
-FIX = Fix(
-    "look at the cooling of this machine: fans, filters, inlet temperature, the rack",
-    (
-        command("grep -s . /sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count", "how often, so far"),
-        command("ipmitool sdr type Temperature; ipmitool sdr type Fan", "what the machine's controller measures"),
-        note("one node of a rack that is slow is its fan or filter; all of them are the room"),
-        advice("drain the node if it goes on: in a synchronous job all others wait for it", "stop-gap"),
-    ),
-)
+from zombiescope.kernel.log_kinds import HEAT_FIX
 
 
 def examine(case: Case) -> Evidence:
@@ -28,9 +17,8 @@ def examine(case: Case) -> Evidence:
                         counter=one.facts["counter"])
             for one in counted
         )  # fmt: skip
-        return Evidence(found, None, first.text, FIX)
-    line = announced(case, "cpu_throttled")
-    return Evidence(()) if line is None else evidence(line, FIX)
+        return Evidence(found, None, first.text, fix_of(HEAT_FIX, {}))
+    return restated(case, "cpu-throttled") or Evidence(())
 
 
 PATTERN = Pattern(

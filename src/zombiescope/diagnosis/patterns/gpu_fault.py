@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shlex
 
-from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.announced import announced, evidence
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.gpu_faults import UNKNOWN
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.kernel import xid
 from zombiescope.kernel.pci_address import device
 from zombiescope.model.plans.step import Step, advice, command
 
-KINDS = ("gpu_xid", "nvswitch_sxid", "gpu_init")
 _SWITCH = {
     1: "drain the node and restart nvidia-fabricmanager, which resets GPUs and switches; if it comes again, replace "
     "the switch",
@@ -24,7 +23,7 @@ _INIT = "drain the node and reboot it; if the GPU does not come back, power-cycl
 
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, *KINDS)
+    line = announced(case, "gpu-fault")
     if line is None:
         return Evidence(())
     found = evidence(line, Fix(_to_do(line), tuple(_steps(line))), _program(line))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Pattern, measured
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.kernel import xid
 from zombiescope.kernel.pci_address import device
 from zombiescope.model.plans.step import Step, command, note
 

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
-from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptom import Symptom, first_event
 from zombiescope.diagnosis.thresholds import EVENT_LED_TO_US, NIC_RESET_CORE_HELD_RATIO, NIC_RESET_CORE_IDLE_RATIO
+from zombiescope.kernel import log_kinds
 from zombiescope.model.plans.step import Step, advice, command
 
 EVENTS = ("nic_reset", "nic_tx_timeout", "nic_event", "link_down")
-DEVICE = announcements.DEVICE_REASONS
+DEVICE = log_kinds.DEVICE_REASONS
 SUSPECTS_DEVICE = frozenset({"keep_alive_to", "miss_interrupt"})
 """Reasons that a starved core can be behind as well."""
 
 
 def examine(case: Case) -> Evidence:
-    reset = announcements.foremost(case.group.symptoms, *EVENTS)
+    reset = first_event(case.group.symptoms, *EVENTS)
     if reset is None:
         return Evidence(())
     said = _said(case)
@@ -32,12 +32,12 @@ def examine(case: Case) -> Evidence:
     busiest = _busiest(case, reset)
     if by_device and busiest.says == "refutes":
         busiest = Measurement(busiest.fact, busiest.value, busiest.value_unit, busiest.source, "nothing", busiest.at_us)
-    why = announcements.REASONS.get(str(_reason(case)))
+    why = log_kinds.REASONS.get(str(_reason(case)))
     return Evidence((busiest, *said), None, _summary(reset, why, busiest.says == "confirms"), _fix(case, reset))
 
 
 def _summary(reset: Symptom, why: str | None, had_time: bool) -> str:
-    card = announcements.card_of(reset.facts)
+    card = log_kinds.card_of(reset.facts)
     what = "lost its link" if reset.facts["event"] == "link_down" else "was reset by its driver"
     reason = f": {why}" if why else ""
     cores = "the cores that serve it had time, so " if had_time else ""

@@ -14,11 +14,9 @@ from zombiescope.diagnosis.thresholds import HUNG_LOCK_WEIGHT
 from zombiescope.diagnosis.waits import lasted_s, longest, tasks_of, what, where, who
 from zombiescope.model.plans.step import Step, command, note
 
-KIND = "hung_task"
-
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, KIND)
+    line = announced(case, "hung-task")
     if line is None:
         return _seen(case)
     return evidence(line, Fix("find out what it waits for", tuple(_steps(line))), _waits_for(line))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.announced import announced, evidence
+from zombiescope.diagnosis.announced import announced, evidence, fix_of
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.diagnosis.plan import is_plain, shell
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.model.plans.step import Step, advice, command, note
+from zombiescope.kernel.log_kinds import PIDS_FIX
+from zombiescope.model.plans.step import Step, command, note
 
 WHO = {
     "tasks": command("ps -eLo user,comm --no-headers | sort | uniq -c | sort -rn | head", "whose they are"),
@@ -22,11 +22,10 @@ WHO = {
 
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, "pids_limit", "files_limit")
+    line = announced(case, "limit-exhausted")
     if line is not None:
         cgroup = str(line.facts.get("cgroup") or "").strip()
-        culprit = Actor(cgroup=cgroup) if cgroup else None
-        return evidence(line, Fix("find out what it starts, or raise its limit", tuple(_steps(cgroup))), culprit)
+        return evidence(line, fix_of(PIDS_FIX, line.facts), Actor(cgroup=cgroup) if cgroup else None)
     found = case.of_kind("near_limit")
     if not found:
         return Evidence(())
@@ -43,13 +42,6 @@ def _measurement(one: Symptom) -> Measurement:
         one.text, one.facts["used"], str(one.facts["what"]), "counters", "confirms", one.from_us,
         counter=str(one.facts["limit"]),
     )  # fmt: skip
-
-
-def _steps(cgroup: str) -> Iterator[Step]:
-    if cgroup and is_plain(cgroup):
-        yield command(shell("find", "/sys/fs/cgroup", "-path", f"*{cgroup}", "-name", "pids.*"), "its limit and use")
-    yield WHO["tasks"]
-    yield advice("a pod: podPidsLimit of kubelet; a unit: TasksMax=; a user's session: UserTasksMax=")
 
 
 def _who(found: list[Symptom]) -> Iterator[Step]:

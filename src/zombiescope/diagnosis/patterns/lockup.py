@@ -13,11 +13,9 @@ from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.thresholds import LOCKUP_AFTER_US, LOCKUP_BEFORE_US
 from zombiescope.model.plans.step import Step, change, command, note
 
-KINDS = ("soft_lockup", "hard_lockup", "rcu_stall")
-
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, *KINDS)
+    line = announced(case, "lockup")
     if line is None:
         return Evidence(())
     stacks = printed_stacks.printed(case.facts.events, line.from_us - LOCKUP_BEFORE_US, line.to_us + LOCKUP_AFTER_US)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from zombiescope.diagnosis.announced import announced, evidence
+from zombiescope.diagnosis.announced import announced, evidence, fix_of
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
-from zombiescope.diagnosis.plan import is_plain, shell
-from zombiescope.model.plans.step import Step, command, note
-
-KINDS = ("hardware_error", "optic_error")
+from zombiescope.diagnosis.plan import is_plain
+from zombiescope.kernel.log_kinds import MACHINE_FIX
 
 
 def examine(case: Case) -> Evidence:
-    line = announced(case, *KINDS)
+    line = announced(case, "machine-fault")
     if line is not None:
         return evidence(line, _fix(case))
     again = next(iter(case.of_kind("corrected_errors")), None)
@@ -27,23 +23,9 @@ def examine(case: Case) -> Evidence:
 
 
 def _fix(case: Case) -> Fix:
-    return Fix(
-        "look at the machine, not at what runs on it; drain it if the errors go on",
-        (
-            command("dmesg -T | grep -iE 'hardware error|mce|edac|aer'", "which part, and how often"),
-            command("grep -s . /sys/devices/system/edac/mc/mc*/[cu]e_count", "memory errors, corrected and not"),
-            *_device(case),
-            note("corrected errors that come again on the same part announce one that cannot be corrected"),
-        ),
-    )
-
-
-def _device(case: Case) -> Iterator[Step]:
-    """What is known of the PCIe device that is named: its link narrower than it could be is a fault."""
+    """With the PCIe device, whichever symptom names it: its link narrower than it could be is a fault."""
     named = (str(one.facts["device"]) for one in case.group.symptoms if one.facts.get("device"))
-    device = next((name for name in named if is_plain(name)), None)
-    if device is not None:
-        yield command(shell("lspci", "-vvs", device), "which device, its slot, LnkSta against LnkCap, its error bits")
+    return fix_of(MACHINE_FIX, {"device": next((name for name in named if is_plain(name)), "")})
 
 
 PATTERN = Pattern(

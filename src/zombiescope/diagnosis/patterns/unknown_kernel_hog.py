@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis import announcements
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.kernel_entry import system_call
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
+from zombiescope.diagnosis.symptom import first_event, said
 from zombiescope.model.plans.step import Step, command, note
 
 MOST_GRANTS = 4
@@ -24,15 +24,17 @@ def examine(case: Case) -> Evidence:
 
 def _summary(case: Case) -> str:
     """What was announced is said first. A task that took no CPU is nobody's cause, so none is named then."""
-    first = announcements.foremost(case.group.symptoms)
-    said = announcements.said(first) if first is not None else ""
+    first = first_event(case.group.symptoms)
+    announced = said(first) if first is not None else ""
     if case.hog_task is None:
-        return f"{said}; the cause is not known" if said else "the cause is not known: no task was sampled there"
+        return (
+            f"{announced}; the cause is not known" if announced else "the cause is not known: no task was sampled there"
+        )
     who = _who(case)
     if case.frames:
         asked = system_call(case.frames)
         who += " in the kernel" + (f", in {asked}" if asked else "") + f": {' > '.join(case.frames[-2:])}"
-    return f"{said}; the cause is not known, {who}" if said else f"the cause is not known; {who}"
+    return f"{announced}; the cause is not known, {who}" if announced else f"the cause is not known; {who}"
 
 
 def _who(case: Case) -> str:

@@ -15,11 +15,12 @@ import numpy as np
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.bursts import Burst, Bursts
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import BURST_PAST_US, FABRIC_DOWN_US, FABRIC_KNOWN_READINGS, FABRIC_LEAST_ERRORS
 from zombiescope.kernel import infiniband_counters
 from zombiescope.kernel.infiniband import ACTIVE
 from zombiescope.kernel.infiniband_counters import TROUBLE, Says
+from zombiescope.kernel.log_kinds import Subject
 from zombiescope.store.columns import Ints
 
 ORDINARY: frozenset[Says] = frozenset({"loss", "receiver", "congestion"})

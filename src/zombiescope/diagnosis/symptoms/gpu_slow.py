@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from zombiescope.base.severity import Severity
-from zombiescope.diagnosis import xid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -31,6 +30,7 @@ from zombiescope.diagnosis.thresholds import (
     GPU_SLOWED_RATIO,
 )
 from zombiescope.kernel import nvml_codes as codes
+from zombiescope.kernel import xid
 from zombiescope.query.gpu_use import Floats, GpuSeries, fall
 from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
 

@@ -14,11 +14,12 @@ from itertools import groupby
 import numpy as np
 
 from zombiescope.base.severity import Severity
-from zombiescope.diagnosis import announcements, gpu_faults
+from zombiescope.diagnosis import gpu_faults
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_faults import GpuStory
 from zombiescope.diagnosis.symptom import THINGS, Detector, Symptom
 from zombiescope.diagnosis.thresholds import EVENT_REPORT_US, EVENTS_TOGETHER_US
+from zombiescope.kernel import log_kinds
 from zombiescope.store.columns import Ints
 from zombiescope.store.event import Event
 
@@ -39,7 +40,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
     serious = _without_reports([one for one in facts.events if _is_serious(one)])
     places = groupby(sorted(serious, key=_place), key=_place)
     found = [_symptom(facts, burst) for _, same in places for burst in _bursts(list(same))]
-    by_device = [one for one in found if one.facts.get("reset_reason") in announcements.DEVICE_REASONS]
+    by_device = [one for one in found if one.facts.get("reset_reason") in log_kinds.DEVICE_REASONS]
     for one in found:
         yield replace(one, cores=frozenset()) if any(_same_reset(one, other) for other in by_device) else one
 
@@ -59,9 +60,9 @@ def _gpu(story: GpuStory) -> Symptom:
             "codes": [one.document() for one in story.faults], "blame": verdict.blame, "action": verdict.action,
             "because": verdict.because, "do": verdict.do,
         },
-        heading=announcements.title(first.kind),
+        heading=log_kinds.title(first.kind),
         finding=first.kind,
-        subject=announcements.about(first.kind),
+        subject=log_kinds.about(first.kind),
     )  # fmt: skip
 
 
@@ -78,9 +79,9 @@ def _symptom(facts: Facts, burst: list[Event]) -> Symptom:
         _severity(burst),
         _cpu(first),
         facts={"event": first.kind, "source": first.source, "count": count, **fields, **first.fields},
-        heading=announcements.title(first.kind),
+        heading=log_kinds.title(first.kind),
         finding=first.kind.replace("unit_", "unit-"),
-        subject=announcements.about(first.kind),
+        subject=log_kinds.about(first.kind),
         cores=_served_by(facts, burst),
     )
 
@@ -120,7 +121,7 @@ def _leading(burst: list[Event]) -> Event:
 
 def _served_by(facts: Facts, burst: list[Event]) -> frozenset[int] | None:
     """The cores that serve the card; None where that was not recorded, or where it is not known which card it is."""
-    if announcements.about(burst[0].kind) != "network":
+    if log_kinds.about(burst[0].kind) != "network":
         return None
     polled = {_number(event.fields.get("cpu")) for event in burst if _POLLED_THERE in event.text} - {None}
     if polled:
@@ -155,7 +156,7 @@ def _place(event: Event) -> tuple[str, int, str]:
 
 
 def _cpu(event: Event) -> int | None:
-    return _number(event.fields.get("cpu")) if announcements.has_place(event.kind) else None
+    return _number(event.fields.get("cpu")) if log_kinds.has_place(event.kind) else None
 
 
 def _number(value: object) -> int | None:

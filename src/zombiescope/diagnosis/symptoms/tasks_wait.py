@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.symptom import Detector, Subject, Symptom
+from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import TASKS_WAIT_HALF_A_LOOK_US
+from zombiescope.kernel.log_kinds import Subject
 from zombiescope.kernel.mountinfo import FAMILIES
 from zombiescope.query.waiting import WaitingTask
 from zombiescope.store.hangs import REMOTE, STORAGE, thing

@@ -1,23 +1,97 @@
-"""What the kernel's log, a driver or a job announces: what it is about, its heading, and how a person would say it.
+"""What the lines of the kernel's log mean: one row for each kind of line, in the order in which they head an incident.
 
-An incident that was announced is headed by that sentence, because whoever prints such a line knows more about it than
-samples do. The line itself stays in the chain as it was printed.
+`log_lines_*.py` has the wordings: which line is of which kind, and how severe. A row here says the rest: what such a
+line is about, its heading, how a person would say it, the pattern that it confirms by itself, and what to do. Some rows
+are of lines that others print: a driver, systemd, a job. All of it is data; the diagnosis makes sentences and steps of
+it. Reading the table costs nothing: no regular expression is compiled here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from zombiescope.base.severity import rank
-from zombiescope.diagnosis import xid
-from zombiescope.diagnosis.symptom import Subject, Symptom
+from zombiescope.kernel import xid
 
 Fields = Mapping[str, Any]
 Says = Callable[[Fields], str]
 
+Subject = Literal["cpu", "network", "memory", "disk", "gpu", "machine", "waiting", "work", "nothing"]
+"""What it is about. One that has no place is joined only with what can have caused it:
 
-class Announcement(NamedTuple):
+machine    the hardware reports an error
+waiting    a task that is blocked and uses no CPU
+work       a job, a pod or a unit that ended
+nothing    known trouble by itself, of which nothing else here is the cause
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LineStep:
+    """A step of a fix. `text` is a command line or a sentence; {} in it is the first of `fields` that the line has, as
+    `word`, quoted. A step without that field, or whose field is not of that shape, is left out."""
+
+    kind: Literal["look", "note", "advice", "stop-gap"]
+    text: str
+    why: str = ""
+    fields: tuple[str, ...] = ()
+    shape: str = ".*"
+    word: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class LineFix:
+    summary: str
+    steps: tuple[LineStep, ...]
+
+
+DISK_FIX = LineFix(
+    "save what is on the disk, and replace it if the errors go on",
+    (
+        LineStep("look", "dmesg -T | grep -iE 'i/o error|nvme|ext4|xfs|blk_update'", "which disk, and how often"),
+        LineStep("look", "smartctl -a /dev/{}", "what the disk says about itself", ("device", "controller"),
+                 "[a-z][a-z0-9]{1,31}"),
+        LineStep("note", "a file system that reported an error may be read-only now: check the mounts of the jobs"),
+    ),
+)  # fmt: skip
+SERVER_FIX = LineFix(
+    "find out why the file server does not answer",
+    (LineStep("note", "look at the file server and the network to it: tasks that wait for it cannot be killed"),),
+)
+MACHINE_FIX = LineFix(
+    "look at the machine, not at what runs on it; drain it if the errors go on",
+    (
+        LineStep("look", "dmesg -T | grep -iE 'hardware error|mce|edac|aer'", "which part, and how often"),
+        LineStep("look", "grep -s . /sys/devices/system/edac/mc/mc*/[cu]e_count", "memory errors, corrected and not"),
+        LineStep("look", "lspci -vvs {}", "which device, its slot, LnkSta against LnkCap, its error bits", ("device",)),
+        LineStep("note", "corrected errors that come again on the same part announce one that cannot be corrected"),
+    ),
+)
+HEAT_FIX = LineFix(
+    "look at the cooling of this machine: fans, filters, inlet temperature, the rack",
+    (
+        LineStep("look", "grep -s . /sys/devices/system/cpu/cpu*/thermal_throttle/package_throttle_count",
+                 "how often, so far"),
+        LineStep("look", "ipmitool sdr type Temperature; ipmitool sdr type Fan",
+                 "what the machine's controller measures"),
+        LineStep("note", "one node of a rack that is slow is its fan or filter; all of them are the room"),
+        LineStep("stop-gap", "drain the node if it goes on: in a synchronous job all others wait for it"),
+    ),
+)  # fmt: skip
+PIDS_FIX = LineFix(
+    "find out what it starts, or raise its limit",
+    (
+        LineStep("look", "find /sys/fs/cgroup -path {} -name 'pids.*'", "its limit and use", ("cgroup",), word="*{}"),
+        LineStep("look", "ps -eLo user,comm --no-headers | sort | uniq -c | sort -rn | head", "whose they are"),
+        LineStep("advice", "a pod: podPidsLimit of kubelet; a unit: TasksMax=; a user's session: UserTasksMax="),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogKind:
+    kind: str
     about: Subject
     title: str
     """As a heading."""
@@ -25,6 +99,10 @@ class Announcement(NamedTuple):
     """A sentence of its fields; None, or an empty one: the line as it was printed."""
     has_place: bool = False
     """Its field `cpu` is the core that is in trouble, not the one that noticed."""
+    pattern: str | None = None
+    """The pattern that such a line confirms where it heads an incident."""
+    fix: LineFix | None = None
+    """What to do, where the pattern knows nothing better from other measurements."""
 
 
 REASONS = {
@@ -216,86 +294,65 @@ def _times(count: object, what: str) -> str:
     return f"a {what}" if count in (None, 1) else f"{count:,} {what}s" if isinstance(count, int) else f"{what}s"
 
 
-ANNOUNCED: dict[str, Announcement] = {
-    "hardware_error": Announcement("machine", "hardware error", _hardware),
-    "cpu_throttled": Announcement("machine", "a core was too hot", _hot, has_place=True),
-    "gpu_xid": Announcement("gpu", "GPU fault", _gpu),
-    "nvswitch_sxid": Announcement("gpu", "NVSwitch fault", _switch),
-    "gpu_init": Announcement("gpu", "GPU not initialised", _no_gpu),
-    "io_error": Announcement("disk", "disk error", _disk),
-    "fs_error": Announcement("disk", "file system error", _file_system),
-    "nfs_not_responding": Announcement("disk", "file server silent", _server),
-    "nic_reset": Announcement("network", "network card reset", _reset),
-    "nic_tx_timeout": Announcement("network", "network card stopped sending", _stopped_sending),
-    "nic_event": Announcement("network", "network card starved", _card_said),
-    "link_down": Announcement("network", "network link lost", _link),
-    "driver_unresponsive": Announcement("network", "a driver does not answer", _silent),
-    "optic_error": Announcement("machine", "optic or cable error", _optic),
-    "conntrack_full": Announcement("network", "connection table full"),
-    "neighbour_table_full": Announcement("network", "neighbour table full"),
-    "tcp_memory": Announcement("network", "TCP out of memory"),
-    "netdev_unregister_wait": Announcement("network", "network device in use"),
-    "oom_kill": Announcement("memory", "killed for memory", _killed),
-    "memcg_oom": Announcement("memory", "memory limit reached"),
-    "oom_summary": Announcement("memory", "out of memory"),
-    "oom_invoked": Announcement("memory", "out of memory"),
-    "page_allocation_failure": Announcement("memory", "no memory to be had", _no_memory),
-    "slub_alloc_failed": Announcement("memory", "no memory to be had"),
-    "hung_task": Announcement("waiting", "a task hangs", _hung),
-    "soft_lockup": Announcement("cpu", "soft lockup", _stuck, has_place=True),
-    "hard_lockup": Announcement("cpu", "hard lockup", _hard, has_place=True),
-    "rcu_stall": Announcement("cpu", "RCU stall", has_place=True),
-    "workqueue_hog": Announcement("cpu", "kernel work held up", _workqueue),
-    "rt_throttling": Announcement("cpu", "real-time tasks were stopped"),
-    "timer_slow": Announcement("cpu", "slow timer interrupt"),
-    "pids_limit": Announcement("cpu", "process limit reached", _too_many),
-    "files_limit": Announcement("cpu", "no more files may be opened", _no_files),
-    "audit_backlog": Announcement("cpu", "audit records pile up"),
-    "kernel_panic": Announcement("nothing", "kernel panic"),
-    "kernel_bug": Announcement("nothing", "kernel bug"),
-    "kernel_warning": Announcement("nothing", "kernel warning"),
-    "clocksource_unstable": Announcement("nothing", "clock unstable", _clock),
-    "ray_node_dead": Announcement("work", "Ray node declared dead"),
-    "ray_job_failed": Announcement("work", "Ray job failed"),
-    "pod_evicted": Announcement("work", "pod evicted"),
-    "unit_failed": Announcement("work", "a unit failed"),
-    "unit_state": Announcement("work", "a unit changed"),
-}
-"""By the kind of the event. Whoever stands higher heads an incident in which several of the same severity are."""
+ROWS = (
+    LogKind("hardware_error", "machine", "hardware error", _hardware, pattern="machine-fault", fix=MACHINE_FIX),
+    LogKind(
+        "cpu_throttled", "machine", "a core was too hot", _hot, has_place=True, pattern="cpu-throttled", fix=HEAT_FIX
+    ),
+    LogKind("gpu_xid", "gpu", "GPU fault", _gpu, pattern="gpu-fault"),
+    LogKind("nvswitch_sxid", "gpu", "NVSwitch fault", _switch, pattern="gpu-fault"),
+    LogKind("gpu_init", "gpu", "GPU not initialised", _no_gpu, pattern="gpu-fault"),
+    LogKind("io_error", "disk", "disk error", _disk, pattern="disk-fault", fix=DISK_FIX),
+    LogKind("fs_error", "disk", "file system error", _file_system, pattern="disk-fault", fix=DISK_FIX),
+    LogKind("nfs_not_responding", "disk", "file server silent", _server, pattern="disk-fault", fix=SERVER_FIX),
+    LogKind("nic_reset", "network", "network card reset", _reset),
+    LogKind("nic_tx_timeout", "network", "network card stopped sending", _stopped_sending),
+    LogKind("nic_event", "network", "network card starved", _card_said),
+    LogKind("link_down", "network", "network link lost", _link),
+    LogKind("driver_unresponsive", "network", "a driver does not answer", _silent),
+    LogKind("optic_error", "machine", "optic or cable error", _optic, pattern="machine-fault", fix=MACHINE_FIX),
+    LogKind("conntrack_full", "network", "connection table full"),
+    LogKind("neighbour_table_full", "network", "neighbour table full"),
+    LogKind("tcp_memory", "network", "TCP out of memory"),
+    LogKind("netdev_unregister_wait", "network", "network device in use"),
+    LogKind("oom_kill", "memory", "killed for memory", _killed),
+    LogKind("memcg_oom", "memory", "memory limit reached"),
+    LogKind("oom_summary", "memory", "out of memory"),
+    LogKind("oom_invoked", "memory", "out of memory"),
+    LogKind("page_allocation_failure", "memory", "no memory to be had", _no_memory),
+    LogKind("slub_alloc_failed", "memory", "no memory to be had"),
+    LogKind("hung_task", "waiting", "a task hangs", _hung, pattern="hung-task"),
+    LogKind("soft_lockup", "cpu", "soft lockup", _stuck, has_place=True, pattern="lockup"),
+    LogKind("hard_lockup", "cpu", "hard lockup", _hard, has_place=True, pattern="lockup"),
+    LogKind("rcu_stall", "cpu", "RCU stall", has_place=True, pattern="lockup"),
+    LogKind("workqueue_hog", "cpu", "kernel work held up", _workqueue),
+    LogKind("rt_throttling", "cpu", "real-time tasks were stopped"),
+    LogKind("timer_slow", "cpu", "slow timer interrupt"),
+    LogKind("pids_limit", "cpu", "process limit reached", _too_many, pattern="limit-exhausted", fix=PIDS_FIX),
+    LogKind("files_limit", "cpu", "no more files may be opened", _no_files, pattern="limit-exhausted", fix=PIDS_FIX),
+    LogKind("audit_backlog", "cpu", "audit records pile up"),
+    LogKind("kernel_panic", "nothing", "kernel panic"),
+    LogKind("kernel_bug", "nothing", "kernel bug"),
+    LogKind("kernel_warning", "nothing", "kernel warning"),
+    LogKind("clocksource_unstable", "nothing", "clock unstable", _clock, pattern="clocksource-fallback"),
+    LogKind("ray_node_dead", "work", "Ray node declared dead"),
+    LogKind("ray_job_failed", "work", "Ray job failed"),
+    LogKind("pod_evicted", "work", "pod evicted"),
+    LogKind("unit_failed", "work", "a unit failed"),
+    LogKind("unit_state", "work", "a unit changed"),
+)
+"""A row that stands higher heads an incident in which lines of several kinds of the same severity are."""
 
-_ORDER = {kind: place for place, kind in enumerate(ANNOUNCED)}
+KINDS = {row.kind: row for row in ROWS}
 
 
 def about(kind: str) -> Subject:
-    return ANNOUNCED[kind].about if kind in ANNOUNCED else "nothing"
+    return KINDS[kind].about if kind in KINDS else "nothing"
 
 
 def title(kind: str) -> str:
-    return ANNOUNCED[kind].title if kind in ANNOUNCED else kind.replace("_", " ")
+    return KINDS[kind].title if kind in KINDS else kind.replace("_", " ")
 
 
 def has_place(kind: str) -> bool:
-    return kind in ANNOUNCED and ANNOUNCED[kind].has_place
-
-
-def said(symptom: Symptom) -> str:
-    """The sentence of an event; of any other symptom its text."""
-    known = ANNOUNCED.get(str(symptom.facts.get("event")))
-    sentence = known.says(symptom.facts) if known is not None and known.says is not None else ""
-    return sentence or symptom.text
-
-
-def thing(symptoms: Iterable[Symptom]) -> str:
-    """Which card, disk, GPU or task the event that heads them is about; empty where it does not say."""
-    first = foremost(symptoms)
-    return "" if first is None else first.thing or str(first.facts.get("comm") or first.cpu or "")
-
-
-def foremost(symptoms: Iterable[Symptom], *kinds: str) -> Symptom | None:
-    """Of the events among these (of some kinds), the one that heads them."""
-    events = [one for one in symptoms if "event" in one.facts and (not kinds or one.facts["event"] in kinds)]
-    return min(
-        events,
-        key=lambda one: (-rank(one.severity), _ORDER.get(one.facts["event"], len(_ORDER)), one.from_us),
-        default=None,
-    )
+    return kind in KINDS and KINDS[kind].has_place
