@@ -71,15 +71,12 @@ def enforce(
     frozen_ratio: float = FROZEN_RATIO,
     ended_us: int | None = None,
 ) -> Freed:
-    """Deletes what is older than keep_us or too much for max_bytes. `in_use`: segments being written. `ended_us`: when the
-    last segment ended, if that is not now."""
+    """Deletes what is older than keep_us or too much for max_bytes. `in_use`: segments being written. `ended_us`: when
+    the last segment ended, if that is not now."""
+    last_us = now_us if ended_us is None else ended_us
     entries = Directory(node_dir).entries("")
     total = sum(entry.size_bytes for entry in entries)
-    units = [
-        unit
-        for unit in _units(entries, now_us if ended_us is None else ended_us)
-        if Path(unit.files[0]).name not in in_use
-    ]
+    units = [unit for unit in _units(entries, last_us) if Path(unit.files[0]).name not in in_use]
     windows = list_frozen(node_dir)
     exempt = _exempt(units, windows, int(max_bytes * frozen_ratio))
     rollups = _outdated_rollups(entries, now_us)
