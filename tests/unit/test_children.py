@@ -52,7 +52,7 @@ def test_a_program_in_the_current_directory_is_not_run(path: str, tmp_path: Path
         (place / "docker").write_text("#!/bin/sh\n: >planted\n")
         (place / "docker").chmod(0o755)
     code = (
-        "import subprocess; from zombiescope import _python; from zombiescope.cli import main\n"
+        "import subprocess; from zombiescope.base import python as _python; from zombiescope.cli import main\n"
         "def run(_):\n"
         "    for environment in (None, _python.environment()):\n"
         "        try: subprocess.run(['docker', 'ps'], env=environment)\n"
@@ -68,7 +68,7 @@ def test_a_program_in_the_current_directory_is_not_run(path: str, tmp_path: Path
 
 def test_nobody_starts_our_interpreter_in_another_way() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "base/python.py":
+        if path.relative_to(SOURCE).as_posix() == "base/python.py":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             is_list = isinstance(node, ast.List | ast.Tuple) and node.elts
@@ -96,7 +96,7 @@ def test_every_interpreter_of_ours_is_given_an_environment() -> None:
 
 def test_nobody_hands_on_our_environment_as_it_is() -> None:
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "base/python.py" or path.relative_to(SOURCE).as_posix() in OF_OTHER_PROGRAMS:
+        if path.relative_to(SOURCE).as_posix() in {"base/python.py", *OF_OTHER_PROGRAMS}:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             whole = isinstance(node, ast.Dict) and None in node.keys and "os.environ" in ast.unparse(node)

@@ -13,7 +13,7 @@ EVERYWHERE = {"_native", "base"}
 
 ROOMS = {
     "base": {"base", "_mark"},
-    # What several packages share as values: what is to be done (0040).
+    # What several packages share as values: what is to be done (0040), and how an answer says itself (0073).
     "model": {"model"},
     "kernel": {"kernel"},
     "symbols": {"symbols"},
@@ -23,7 +23,7 @@ ROOMS = {
     "recorder": {"recorder", "store", "symbols", "node", "kernel"},
     "imports": {"imports", "store", "symbols", "kernel"},
     # Recordings hold names as the linker knows them; symbols makes them readable when they are shown (0008).
-    "query": {"query", "store", "symbols", "kernel"},
+    "query": {"query", "model", "store", "symbols", "kernel"},
     # Findings have one shape, and `check` is a diagnosis beside the audit of the node.
     "diagnosis": {"diagnosis", "model", "audit", "query", "store", "node", "kernel"},
     "audit": {"audit", "node", "kernel"},
@@ -31,12 +31,12 @@ ROOMS = {
     # The one package that changes the node; only the command line may use it (0038).
     "fix": {"fix", "model", "diagnosis", "audit", "query", "store", "node", "kernel"},
     # What may be asked: only how filters are read needs another package.
-    "questions": {"questions", "query"},
+    "questions": {"questions", "model", "query"},
     "documents": {"documents", "questions", "diagnosis", "model", "audit", "query", "store", "kernel"},
     # Statistics of many recordings: what one node's rollups, incidents and stacks say, and no causes of its own.
     "fleet": {"fleet", "query", "store"},
     # What a page shows is a document; the other packages are for making one of a selection that is held open.
-    "web": {"web", "documents", "questions", "fleet", "diagnosis", "lab", "query", "store"},
+    "web": {"web", "model", "documents", "questions", "fleet", "diagnosis", "lab", "query", "store"},
     # The face for scripts and notebooks: the reader's tables and the commands' answers (0060).
     "notebook": {"notebook", "documents", "questions", "diagnosis", "query", "store"},
     # Follows a recording as `top` does; the recorder's settings and the form of an address have one place each.

@@ -12,20 +12,20 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 
 BY_PEOPLE = (
-    "agent.config.json_schema", "agent.metrics.reference", "commands.lab.calibration", "commands.lab.unseen",
-    "commands.manual",
+    "agent.config.json_schema", "agent.metrics.reference", "cli.lab.calibration", "cli.lab.unseen",
+    "cli.manual",
     "diagnosis.patterns", "web.description",
 )  # fmt: skip
 """They make what is in docs and in packages."""
-WITH_A_DIRECTORY = ("diagnosis.standby", "exporting.continuous", "recording.compact", "shipping.worker")
+WITH_A_DIRECTORY = ("diagnosis.standby", "query.exports.continuous", "store.compact", "store.shipping.worker")
 """Children that are given the directory of a recording."""
 CHILDREN = (
     "agent", "agent.services", "lab.cage", "lab.guest_agent", "lab.supervisor", "recorder", "recorder.gpu_reader",
     "recorder.hardware_reader", "recorder.python_reader", "recorder.stack_reader", "recorder.wait_helper",
-    "remedy.dead_man", "remedy.reclaim_worker", "web",
+    "fix.dead_man", "fix.reclaim_worker", "web",
 )  # fmt: skip
 """What they are given is not a place to write to."""
-COMMAND_LINE = ("commands.main", "commands.start")
+COMMAND_LINE = ("cli.main", "cli.start")
 
 
 def run(module: str, place: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -54,7 +54,7 @@ def test_help_is_shown_and_nothing_is_written(module: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("module", [*BY_PEOPLE, *WITH_A_DIRECTORY])
 def test_an_option_that_it_does_not_have_is_refused_and_no_directory(module: str, tmp_path: Path) -> None:
-    places = 2 if module in ("exporting.continuous", "shipping.worker") else 1
+    places = 2 if module in ("query.exports.continuous", "store.shipping.worker") else 1
     done = run(module, tmp_path, *["--wrong"] * places)
     assert done.returncode == 2
     assert done.stderr.startswith(f"usage: python -m zombiescope.{module} ")

@@ -15,7 +15,7 @@ from zombiescope.store.store import NotARecordingError, open_store
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
 ROOMS = (
-    "importing", "exporting", "symbols", "systemd", "kernel", "lab", "audit", "recording", "views", "profile",
+    "imports", "symbols", "node/systemd", "kernel", "lab", "audit", "store", "query",
 )  # fmt: skip
 INTERNAL = {
     "NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError", "TooMuchError", "NvmlError",

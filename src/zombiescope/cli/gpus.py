@@ -10,7 +10,7 @@ from zombiescope.cli.quantities import human_bytes, human_count
 from zombiescope.kernel import nvml_codes
 
 if TYPE_CHECKING:
-    from zombiescope.documents.cores import CoresAnswer
+    from zombiescope.documents.cores import Cores
     from zombiescope.query.gpus import Gpu, GpuProcess
 
 _HEADS = ("util", "lowest", "power", "memory", "clock", "temp")
@@ -20,11 +20,10 @@ _HARMLESS = ("nvlink_recoveries", "pcie_replays")
 _PROCESSES = 8
 
 
-def print_gpus(found: CoresAnswer, directory: str | None) -> None:
+def print_gpus(found: Cores, driver: str | None, directory: str | None) -> None:
     out = console()
-    out.print(f"{found.recording.name}  {found.window.heading()}", style="bold")
+    out.print(found.heading, style="bold")
     if not found.gpus:
-        driver = found.recording.node.get("gpu_driver")
         look = command_line("info", directory)
         why = f"a driver ({driver}) was there; '{look}' says where it was blind" if driver else "no driver was loaded"
         note(f"zombiescope: no GPU is known in this window: {why}")
@@ -45,8 +44,8 @@ def _cells(gpu: Gpu) -> list[str]:
     memory, clock, hot = gpu.memory_used_bytes, gpu.clock_sm_mhz, gpu.temperature_c
     return [
         str(gpu.gpu),
-        str(gpu.about.get("name") or "?"),
-        "MIG" if gpu.about.get("mig") else "?" if gpu.utilisation is None else f"{gpu.utilisation:.0f}%",
+        str(gpu.name or "?"),
+        "MIG" if gpu.mig else "?" if gpu.utilisation is None else f"{gpu.utilisation:.0f}%",
         "?" if gpu.lowest_utilisation is None else f"{gpu.lowest_utilisation}%",
         "?" if gpu.power_w is None else f"{gpu.power_w:.0f} W",
         "?" if memory is None else human_bytes(memory),
@@ -59,9 +58,9 @@ def _cells(gpu: Gpu) -> list[str]:
 def _slowed(gpu: Gpu) -> str:
     """By counters where there are some: bits of a moment miss what was between."""
     lost = {name: held_s for name, held_s in gpu.lost_clocks_s.items() if (held_s or 0) >= _WORTH_SAYING_S}
-    words = [f"{name.removesuffix('_ns').replace('_', ' ')} {held_s:.1f} s" for name, held_s in lost.items()]
+    words = [f"{name.replace('_', ' ')} {held_s:.1f} s" for name, held_s in lost.items()]
     if all(held_s is None for held_s in gpu.lost_clocks_s.values()):
-        words = nvml_codes.reasons((gpu.reasons or 0) & ~_QUIET_REASONS)
+        words = nvml_codes.reasons((gpu.reason_bits or 0) & ~_QUIET_REASONS)
     return ", ".join(words) or "-"
 
 

@@ -3,6 +3,9 @@ them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import typer
 
 from zombiescope.cli.usage import wrong_usage
@@ -64,3 +67,16 @@ def human_count(number: float | None) -> str:
 def percent(ratio: float | None, digits: int = 0) -> str:
     """A ratio 0..1 as "9%"; not measured is "?"."""
     return "?" if ratio is None else f"{ratio * 100:.{digits}f}%"
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "text": lambda value: str(value or ""),
+    "number": lambda value: "?" if value is None else str(value),
+    "count": human_count,
+    "bytes": human_bytes,
+    "duration": lambda value: "-" if value == 0 else human_s(value),
+    "percent": percent,
+    "ratio": lambda value: "?" if value is None else f"{value * 100:.1f}",
+}
+"""How a table shows a field of an answer (model/answer.py)."""
+NUMBERS = frozenset(FORMATS) - {"text"}

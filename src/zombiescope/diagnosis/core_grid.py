@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from zombiescope.base.time import SECOND_US
+from zombiescope.model.modes import MODES
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
 from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES
 
-MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 COUNTS = (
     "samples", "idle_samples", "expected_samples", "softirq_net_rx", "softirq_net_tx", "softirq_timer", "softirq_rcu",
     "softirq_sched", "softnet_processed", "softnet_dropped", "softnet_squeezed", "ksoftirqd_delay_us", "run_us",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.base.baseline import Baseline
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count, Facts
 from zombiescope.diagnosis.pattern import Measurement, Says, counter_text
@@ -47,26 +48,15 @@ CPUS_OF_CONSTANTS = 4
 """The constants were measured on machines of two to four cores; for want of anything better they grow with the node."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """A second of the node as it was before the incident."""
-
-    rate: float
-    spread: float
-
-    def excess(self, rate: float) -> float:
-        """What is above it, if it stands out; 0 otherwise."""
-        above = rate - self.rate
-        return above if above >= STANDS_OUT * max(self.spread, LEAST_SPREAD * self.rate) else 0.0
-
-
-def of(rates: Rates) -> Usual | None:
-    """None where too little was read to call anything usual."""
+def baseline(rates: Rates) -> Baseline | None:
+    """A second of the node as it was before the incident; None where too little was read to call anything usual."""
     if len(rates) < LEAST_READINGS:
         return None
-    middle = float(np.median(rates))
-    busier = middle if len(rates) < A_FEW else float(np.percentile(rates, BUSIER))
-    return Usual(busier, 1.4826 * float(np.median(np.abs(rates - middle))))
+    return Baseline.of(rates.tolist(), 50.0 if len(rates) < A_FEW else BUSIER)
+
+
+def added(usual: Baseline, rate: float) -> float:
+    return usual.excess(rate, STANDS_OUT, STANDS_OUT * LEAST_SPREAD * usual.level)
 
 
 def counter(source: str, name: str) -> PastRates:
@@ -95,21 +85,21 @@ def judge(
     """
     if count.rate < least or _is_hardly_there(case, functions, whose):
         return Judgement("nothing")
-    usual = None if case.past is None else of(past_rates(case.past))
-    if usual is not None and usual.excess(count.rate) >= least:
+    usual = None if case.past is None else baseline(past_rates(case.past))
+    if usual is not None and added(usual, count.rate) >= least:
         return _by_what_was_added(case, count, usual, functions, least, whose)
     if usual is not None and not _did_the_same_before(case, functions):
-        return Judgement("nothing", f"; {usual.rate:,.0f} a second were usual before, so this says nothing")
+        return Judgement("nothing", f"; {usual.level:,.0f} a second were usual before, so this says nothing")
     return _by_its_own_part(case, count, functions, least, whose)
 
 
 def _by_what_was_added(
-    case: Case, count: Count, usual: Usual, functions: str, least: float, whose: Mask | None
+    case: Case, count: Count, usual: Baseline, functions: str, least: float, whose: Mask | None
 ) -> Judgement:
     """More than was usual; but on a large node others begin in the same second, so the hog's own part of it has to be
     enough, too."""
     part = own_part(case, functions, whose)
-    words = f"; {usual.rate:,.0f} a second were usual before"
+    words = f"; {usual.level:,.0f} a second were usual before"
     if part is None or part * count.rate >= least:
         return Judgement("confirms", words)
     return Judgement("nothing", f"{words}, and {part * count.rate:,.0f} are its own, by its part of the samples")
@@ -123,8 +113,8 @@ def _is_hardly_there(case: Case, functions: str, whose: Mask | None) -> bool:
 
 def own_rate(case: Case, count: Count, past_rates: PastRates, functions: str, whose: Mask | None = None) -> float:
     """What a second of the incident has of it beside what the node does anyway, for sentences about the hog."""
-    usual = None if case.past is None else of(past_rates(case.past))
-    if usual is not None and (excess := usual.excess(count.rate)) > 0:
+    usual = None if case.past is None else baseline(past_rates(case.past))
+    if usual is not None and (excess := added(usual, count.rate)) > 0:
         return excess
     part = own_part(case, functions, whose)
     return count.rate if part is None else part * count.rate

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.base.baseline import DEVIATIONS_OF_MEDIAN
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.spans import runs
 from zombiescope.store import columns
@@ -146,7 +147,7 @@ def _of_seconds(seconds: Seconds) -> Iterator[Moment]:
 
 
 def _stands_out(above: Floats) -> npt.NDArray[np.bool_]:
-    deviation = max(1.4826 * float(np.median(np.abs(above))), 1e-6)
+    deviation = max(DEVIATIONS_OF_MEDIAN * float(np.median(np.abs(above))), 1e-6)
     stands_out: npt.NDArray[np.bool_] = (above >= STEP_CORES) & (above >= STEP_DEVIATIONS * deviation)
     return stands_out
 

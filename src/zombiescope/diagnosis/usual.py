@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope.base.baseline import percentile
 from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import sample_grid
 from zombiescope.diagnosis.facts import Facts
@@ -111,7 +112,7 @@ class Usual:
         part, seconds = _part(past)
         mine = (group[part] == numbers.get(name, -2)) & past.grid.in_kernel[part]
         counts = np.bincount(_seconds(past, part)[mine], minlength=seconds)
-        return float(np.percentile(counts, 75)) / past.grid.hz
+        return percentile(counts.tolist(), 75) / past.grid.hz
 
     def _busiest_thread(self, past: _Past, _level: str, comm: str) -> float:
         group, numbers = self._grouped(past, COMM)
@@ -120,7 +121,7 @@ class Usual:
         place, counts = np.unique(past.grid.task[part][mine] * seconds + _seconds(past, part)[mine], return_counts=True)
         most = np.zeros(seconds, np.int64)
         np.maximum.at(most, place % seconds, counts)
-        return float(np.median(most)) / past.grid.hz
+        return percentile(most.tolist(), 50) / past.grid.hz
 
     def _by_kind(self, past: _Past) -> dict[str, float]:
         group, names = past.grid.groups(kind)
@@ -147,7 +148,7 @@ class Usual:
         used = hours.used.get(rolled_up)
         if used is None or hours.many < LEAST_HOURS or (level != THREAD and name != rolled_up):
             return None
-        return float(np.percentile([*used, *[0.0] * (hours.many - len(used))], 95))
+        return percentile([*used, *[0.0] * (hours.many - len(used))], 95)
 
 
 class _Hours(NamedTuple):

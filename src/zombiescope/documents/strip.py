@@ -6,9 +6,10 @@ import pyarrow as pa
 
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import selected
+from zombiescope.model.modes import DRAWN_MODES
 from zombiescope.query import core_ticks
 from zombiescope.query.selection import Filters
-from zombiescope.query.strip import MODES, STORED, strip
+from zombiescope.query.strip import STORED, strip
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
 from zombiescope.store import schema
@@ -35,7 +36,9 @@ def columns(recording: Recording, window: Window, most: int) -> Columns:
     }
     averages = {"average_busy": drawn.average_busy, "average_kernel": drawn.average_kernel}
     return Columns(
-        "strip", scalars, {mode: drawn.modes[mode] for mode in MODES} | averages | {"worst_core": drawn.worst_core}
+        "strip",
+        scalars,
+        {mode: drawn.modes[mode] for mode in DRAWN_MODES} | averages | {"worst_core": drawn.worst_core},
     )
 
 

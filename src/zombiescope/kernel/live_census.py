@@ -11,10 +11,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from zombiescope.kernel.cgroup import Hierarchy, parse_membership
+from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import NotALeafError, read_cost
-from zombiescope.kernel.procfile import at, read_file
+from zombiescope.kernel.cgroup_namespace import membership
 
 WALK_BUDGET_S = 5.0
 
@@ -76,7 +76,7 @@ def _count_directories(hierarchy: Hierarchy) -> int | None:
 def _leaf_cost_ns(root: str, hierarchy: Hierarchy) -> tuple[int | None, int | None, int | None]:
     """Timed on our own cgroup if it is a leaf. No other is tried: one without directories below it may have
     thousands of dying ones there, and reading it is then the very thing that hurts."""
-    own = parse_membership(read_file(at(root, "proc/self/cgroup")) or b"").get(hierarchy.number)
+    own = membership(root=root).get(hierarchy.number)
     if hierarchy.mount is None or own is None:
         return None, None, None
     try:

@@ -19,7 +19,7 @@ import os
 from dataclasses import dataclass
 
 from zombiescope.base.secrets import mask_words
-from zombiescope.kernel import cgroup
+from zombiescope.kernel import cgroup_namespace
 from zombiescope.kernel.procfile import at, number, read_file, read_link
 
 CMDLINE_BYTES = 4096
@@ -60,7 +60,7 @@ class Process:
     exe_is_deleted: bool
     cmdline: str | None
     cgroups: dict[int, str]
-    """Hierarchy number -> path, relative to the reader's cgroup namespace."""
+    """Hierarchy number -> path on the node; relative to our cgroup namespace where that cannot be known."""
     systemd_cgroup: str | None = None
     """Its path in the hierarchy in which systemd keeps its units: name=systemd, or cgroup2 where that says more than
     its root."""
@@ -123,7 +123,7 @@ def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:
     stat = read_stat(pid, root)
     if stat is None:
         return None
-    membership = cgroup.parse_membership(read_file(at(root, f"proc/{pid}/cgroup")) or b"")
+    membership = cgroup_namespace.membership(pid, root)
     exe = _exe(pid, root)
     process = Process(
         pid=stat.pid,

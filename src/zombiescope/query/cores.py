@@ -12,41 +12,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zombiescope.model.answer import FLAT, Field
+from zombiescope.model.modes import MODES, ModesBusy
 from zombiescope.query.core_shares import fitted
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.reader import Recording
 from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES, SATURATED_RATIO, ticks_judged_together
 
-MODES = ("user", "nice", "system", "irq", "softirq", "steal", "iowait", "idle")
 _COLUMNS = ("time", "interval_us", "cpu", *(f"{mode}_ms" for mode in MODES))
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Modes:
-    """Parts of the elapsed time, 0 to 1. `busy` is everything but idle and iowait."""
-
-    user: float | None
-    nice: float | None
-    system: float | None
-    irq: float | None
-    softirq: float | None
-    steal: float | None
-    iowait: float | None
-    idle: float | None
-    busy: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Busiest:
-    """The tick (or the half second, where ticks are shorter) that starts at `at_us`."""
+    """The tick (or the half second, where ticks are shorter) that starts at `at`."""
 
     at_us: int
     busy: float
@@ -54,11 +41,11 @@ class Busiest:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    cpu: int
-    modes: Modes
-    longest_saturation_s: float | None
+    cpu: Annotated[int, Field("core", "number")]
+    modes: Annotated[ModesBusy, FLAT]
+    longest_saturation_s: Annotated[float | None, Field("saturated", "duration")]
     longest_busy_s: float | None
-    busiest: Busiest | None
+    busiest: Annotated[Busiest | None, Field("busiest")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class CoresView:
     """`aggregate` is the mean over the cores: the number that hides one saturated core among many."""
 
     interval_s: float | None
-    aggregate: Modes
+    aggregate: ModesBusy
     cores: tuple[Core, ...]
 
 
@@ -91,12 +78,12 @@ def cores(recording: Recording, start_us: int | None = None, end_us: int | None 
     return CoresView(elapsed_us / ticks_seen / 1e6 if ticks_seen else None, _mean(found), found)
 
 
-def _mean(found: tuple[Core, ...]) -> Modes:
+def _mean(found: tuple[Core, ...]) -> ModesBusy:
     def mean(mode: str) -> float | None:
         ratios = [ratio for core in found if (ratio := getattr(core.modes, mode)) is not None]
         return sum(ratios) / len(ratios) if ratios else None
 
-    return Modes(*(mean(mode) for mode in (*MODES, "busy")))
+    return ModesBusy(*(mean(mode) for mode in (*MODES, "busy")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +177,7 @@ class _Account:
     def core(self, cpu: int) -> Core:
         measured = {mode: ratio for mode in MODES if (ratio := self._ratio(mode)) is not None}
         ratios = dict.fromkeys(MODES) | fitted(measured)
-        modes = Modes(**ratios, busy=_sum_of(ratios, BUSY_MODES))
+        modes = ModesBusy(**ratios, busy=_sum_of(ratios, BUSY_MODES))
         return Core(cpu, modes, self.saturated.longest_s, self.busy.longest_s, self.busiest)
 
     def _ratio(self, mode: str) -> float | None:

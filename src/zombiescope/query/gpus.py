@@ -10,15 +10,17 @@ Cost: one pass over the seconds of the window, without their lists of samples.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from zombiescope.base.time import MINUTE_US, SECOND_US
+from zombiescope.kernel import nvml_codes
+from zombiescope.model.answer import HIDDEN, Field, derived
 from zombiescope.query.containers import Container, containers
-from zombiescope.store import columns, schema
+from zombiescope.store import columns
 from zombiescope.store.columns import Ints
 from zombiescope.store.container_names import ContainerName, ContainerNames, uid
 from zombiescope.store.reader import Recording
@@ -37,17 +39,16 @@ _FIGURES = (
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """A process that was on a GPU in the window; `to_us` None: to its end."""
+    """A process that was on a GPU in the window; `to` is null for one that did not leave in it."""
 
-    gpu: int
+    gpu: Annotated[int, HIDDEN]
     pid: int
     comm: str | None
     unit: str | None
     container: str | None
-    pod: str | None
-    pod_name: str | None
-    """namespace/name, where the recorder learnt it."""
     container_name: str | None
+    pod: str | None
+    pod_name: Annotated[str | None, Field(means="namespace/name, where the recorder learnt it")]
     memory_bytes: int | None
     from_us: int
     to_us: int | None
@@ -55,11 +56,10 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
+    """Utilisation in percent; temperatures are the highest of the window."""
+
     gpu: int
-    about: dict[str, Any]
-    """The last row of `gpus` that holds in the window, without time and counters."""
-    seconds: int
-    """How many of the window were measured."""
+    seconds: Annotated[int, Field(means="how many of the window were measured")]
     utilisation: float | None
     lowest_utilisation: int | None
     highest_utilisation: int | None
@@ -70,19 +70,31 @@ class Gpu:
     lowest_clock_sm_mhz: int | None
     temperature_c: int | None
     memory_temperature_c: int | None
-    reasons: int | None
-    """All bits that were set at some question."""
+    # From here to `recovery_action`: as the last row of the table `gpus` that holds in the window says.
+    name: str | None
+    uuid: str | None
+    pci: str | None
+    driver: str | None
+    state: str | None
+    memory_bytes: int | None
+    power_limit_w: int | None
+    clock_sm_max_mhz: int | None
+    recovery_action: int | None
+    mig: bool | None
+    reason_bits: Annotated[int | None, HIDDEN]
+    """All that were set at some question."""
     lost_clocks_s: dict[str, float | None]
-    counters: dict[str, int | None]
-    """As the driver has them at the end."""
-    added: dict[str, int | None]
-    """In the window."""
-    processes: tuple[GpuProcess, ...]
+    counters: Annotated[dict[str, int | None], Field(means="as the driver has them at the end")]
+    added: Annotated[dict[str, int | None], Field(means="in the window")]
+    processes: Sequence[GpuProcess]
 
-    @property
-    def state(self) -> str | None:
-        found: str | None = self.about.get("state")
-        return found
+    @derived(Field(means="why its clocks were lowered"), after="mig")
+    def reasons(self) -> list[str]:
+        return nvml_codes.reasons(self.reason_bits)
+
+
+_NAMES = [one.name for one in fields(Gpu)]
+_SAID = _NAMES[_NAMES.index("name") : _NAMES.index("mig")]
 
 
 def gpus(recording: Recording, start_us: int, end_us: int) -> list[Gpu]:
@@ -117,7 +129,6 @@ def _gpu(
     last = said[-1] if said else {}
     return Gpu(
         gpu=gpu,
-        about={name: last.get(name) for name in schema.GPUS.names[2:] if name not in COUNTERS},
         seconds=int(mine.sum()),
         utilisation=_mean(used),
         lowest_utilisation=_of(used, np.min),
@@ -129,8 +140,10 @@ def _gpu(
         lowest_clock_sm_mhz=_of(clock, np.min),
         temperature_c=_of(known("temperature_c"), np.max),
         memory_temperature_c=_of(known("memory_temperature_c"), np.max),
-        reasons=_of(reasons, np.bitwise_or.reduce),
-        lost_clocks_s={name: _seconds(known(name)) for name in LOST_CLOCKS},
+        **{name: last.get(name) for name in _SAID},
+        mig=None if last.get("mig") is None else bool(last["mig"]),
+        reason_bits=_of(reasons, np.bitwise_or.reduce),
+        lost_clocks_s={name.removesuffix("_ns"): _seconds(known(name)) for name in LOST_CLOCKS},
         counters={name: last.get(name) for name in COUNTERS},
         added={name: _added(said, name, start_us) for name in COUNTERS},
         processes=tuple(one for one in on if one.gpu == gpu),

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any
 
 from zombiescope.base.time import MINUTE_US, SECOND_US
+from zombiescope.model.modes import DRAWN_MODES
 from zombiescope.query.core_shares import fitted
 from zombiescope.query.cost import Cost, cost_of
 from zombiescope.query.events import of_frame
@@ -24,7 +25,6 @@ from zombiescope.store.log import Block, LogFrame
 from zombiescope.store.saturation import JUDGED_OVER_US, SATURATED_RATIO, ticks_judged_together
 
 _EVENTS_KEPT = 200
-_MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
 _CENSUS_KEPT = 50_000
 """Half a day at one a second; they are small."""
 _COST_SPAN_US = MINUTE_US
@@ -322,14 +322,14 @@ def core_tick(mode_ms: Sequence[int | None], interval_us: int | None) -> CoreTic
     ratios = [max(0.0, (ms or 0) * scale) for ms in (user_and_nice, system, *rest)]
     if interval_us < JUDGED_OVER_US:  # of several such ticks the sum is right, of one alone it is not
         return CoreTick(*ratios)
-    return CoreTick(**fitted(dict(zip(_MODES, ratios, strict=True))))
+    return CoreTick(**fitted(dict(zip(DRAWN_MODES, ratios, strict=True))))
 
 
 def mean(ticks: Sequence[CoreTick]) -> CoreTick | None:
     """The mean of several ticks, over cores or over time."""
     if not ticks:
         return None
-    return CoreTick(**fitted({name: sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in _MODES}))
+    return CoreTick(**fitted({name: sum(getattr(tick, name) for tick in ticks) / len(ticks) for name in DRAWN_MODES}))
 
 
 def _join(ticks: Sequence[NodeTick], at_us: int, interval_us: int) -> NodeTick:

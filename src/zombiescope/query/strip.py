@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from zombiescope.model.modes import DRAWN_MODES as MODES
 from zombiescope.query.core_shares import fitted
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints
 from zombiescope.store.reader import Recording
 
-MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
-"""`user` includes nice."""
 NOT_MEASURED = 255
 FULL = 254
 STORED = ("user_ms", "nice_ms", "system_ms", "irq_ms", "softirq_ms", "steal_ms", "iowait_ms")

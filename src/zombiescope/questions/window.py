@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from zombiescope.base.errors import QuestionError
+from zombiescope.model.answer import FLAT, HIDDEN, Document, Field
 from zombiescope.questions.duration import duration_s
 from zombiescope.questions.parameter import Question, parameter
 
@@ -44,9 +45,9 @@ class RecordedSpan(Protocol):
 class Window:
     """From `start_us` up to, not including, `end_us`; `zone` is the one in which to print."""
 
-    start_us: int
-    end_us: int
-    zone: tzinfo
+    start_us: Annotated[int, Field(key="from")]
+    end_us: Annotated[int, Field(key="to")]
+    zone: Annotated[tzinfo, HIDDEN]
 
     def clock(self, at_us: int, digits: int = 0) -> str:
         return clock(at_us, self.zone, digits)
@@ -56,6 +57,18 @@ class Window:
         start, end = (datetime.fromtimestamp(at / 1e6, self.zone) for at in (self.start_us, self.end_us))
         tail = f"{end:%H:%M:%S}" if start.date() == end.date() else f"{end:%Y-%m-%d %H:%M:%S}"
         return f"{start:%Y-%m-%d %H:%M:%S} – {tail} {end:%Z}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowAnswer(Document):
+    """What was recorded on a node from one moment to another."""
+
+    node: str
+    window: Annotated[Window, FLAT]
+
+    @property
+    def heading(self) -> str:
+        return f"{self.node}  {self.window.heading()}"
 
 
 def held(recording: RecordedSpan, utc: bool = False) -> str:

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from zombiescope.base.baseline import RunningBaseline
 from zombiescope.recorder.look_schedule import MOST, LookSchedule
-from zombiescope.recorder.usual import Usual
 from zombiescope.store.saturation import SATURATED_RATIO
 from zombiescope.store.thresholds import (
     CALLS_PER_CORE_PER_S,
@@ -49,8 +49,8 @@ class Alarm:
     schedule: LookSchedule = field(default_factory=LookSchedule)
     _in_a_row: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Name -> (seconds in a row, the last of them)."""
-    _node: Usual = field(default_factory=Usual)
-    _calls: Usual = field(default_factory=Usual)
+    _node: RunningBaseline = field(default_factory=RunningBaseline)
+    _calls: RunningBaseline = field(default_factory=RunningBaseline)
 
     @property
     def since_us(self) -> int | None:
@@ -75,7 +75,7 @@ class Alarm:
         """Samples of all tasks, and those in the kernel, since the last call, a second ago."""
         level = kernel_samples / hz
         mostly = kernel_samples >= MOSTLY_KERNEL * samples
-        if self._node.unusual(level, HOG_RATIO):
+        if self._node.is_unusual(level, HOG_RATIO):
             self._lasting(now_us, "node", level, weak=False)
         if mostly and level >= max(HOG_RATIO, NODE_OF_ALL * cpus):
             self.schedule.suspect(now_us, "node", level)
@@ -110,7 +110,7 @@ class Alarm:
     def calls(self, now_us: int, count: int, interval_us: int, cpus: int) -> None:
         """How often cores interrupted each other since the last tick."""
         per_s = count * 1_000_000 / interval_us
-        if self._calls.unusual(per_s, MORE_CALLS_PER_S):
+        if self._calls.is_unusual(per_s, MORE_CALLS_PER_S):
             self._lasting(now_us, "calls", 0.0, weak=False)
         if per_s >= CALLS_PER_CORE_PER_S * cpus:
             self.schedule.suspect(now_us, "calls")

@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 
-from zombiescope.kernel import cgroup, host
+from zombiescope.kernel import cgroup, cgroup_namespace, host
 from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import MAX_DEPTH, CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
 from zombiescope.kernel.cgroup_path import normalise, owner
 from zombiescope.kernel.process import printable
-from zombiescope.kernel.procfile import at, read_file
 from zombiescope.recorder import dying
 from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.containers import ContainerTracker
@@ -71,13 +70,17 @@ class CgroupTracker:
         self._next_leaves_us = self._next_counts_us = self._next_probe_us = 0
         self.last: MemoryCgroups | None = None
         self._own = self._own_directory()
+        if self.hierarchy is not None and not cgroup_namespace.sees_node_paths(self.hierarchy.number, root):
+            why = "this process has a cgroup namespace of its own: which cgroup a task is in cannot be told"
+            grant = "hostPath /sys/fs/cgroup, hostPID: true or cgroup namespace of the host (--cgroupns=host)"
+            sources.lacks("host cgroup namespace", why, grant, now_us)
         self._dying = Dying(self.hierarchy, host.read(root).release)
         if self.hierarchy is None:
             self._sources.lacks("memory cgroups", self._census.why or "none", "mount cgroup with memory", now_us)
 
     def _own_directory(self) -> str | None:
         """Where this process is in the hierarchy that owns memory."""
-        membership = cgroup.parse_membership(read_file(at(self._root, "proc/self/cgroup")) or b"")
+        membership = cgroup_namespace.membership(root=self._root)
         if self.hierarchy is None or self.hierarchy.number not in membership:
             return None
         return self._directory("memory", membership[self.hierarchy.number][1])

@@ -1,18 +1,25 @@
-"""The kernel log, by the best way that is open: /dev/kmsg, the console tracepoint, syslog(2), the journal, in that
+"""The kernel log, by the best way that is open: /dev/kmsg, syslog(2), the journal, the console tracepoint, in that
 order.
 
 Which one it is stands in every event (`source`) and in node.json. Stamps of /dev/kmsg run on another clock than
-everything else; the reader estimates the difference from records that it sees the moment they are written."""
+everything else; the reader estimates the difference from records that it sees the moment they are written. syslog(2)
+has no such moment: what is new in a copy was written since the last one, so the stamp is held between the two.
+
+The tracepoint says neither level nor facility: a process that writes into /dev/kmsg could speak as the kernel there.
+Its lines are kept as text and are no facts, and the kernel log counts as missing."""
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Iterable
 
 from zombiescope.kernel.kmsg import KmsgReader, KmsgRecord, parse_console
 from zombiescope.kernel.log_flood import FloodGuard
+from zombiescope.kernel.log_formats import Fields as LogFields
 from zombiescope.kernel.log_formats import LogEvent, event_of
-from zombiescope.kernel.procfile import at
+from zombiescope.kernel.procfile import at, read_text
+from zombiescope.kernel.release import kernel_version
 from zombiescope.kernel.syslog import SyslogReader
 from zombiescope.node.systemd.journal import JournalFollower, has_system_journal
 from zombiescope.recorder.clock import WallClock
@@ -22,6 +29,9 @@ from zombiescope.store.event import Event
 
 CONSOLE = "console"
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sudo sysctl kernel.dmesg_restrict=0"
+_ALLOW_SYSLOG = "a seccomp profile that allows syslog(2)"
+_EVERY_LINE = (5, 19)
+"""Since 5.19 the tracepoint fires for every line; before, for those that the console prints."""
 
 
 class KernelLog:
@@ -30,41 +40,64 @@ class KernelLog:
     def __init__(self, clock: WallClock, sources: Sources, after_seq: int | None, now_us: int, root: str = "/") -> None:
         self._clock = clock
         self._sources = sources
+        self._root = root
         self._guard = FloodGuard()
         self._kmsg: KmsgReader | None = None
         self._fallback: SyslogReader | JournalFollower | None = None
+        self._read_us = now_us
+        self._grant = GRANT
         self.source: str | None = None
         try:
             self._kmsg = KmsgReader(at(root, "dev/kmsg"), after_seq=after_seq)
             self.source = "kmsg"
         except OSError as error:
             self._why = f"/dev/kmsg: {error.strerror}"
-            sources.lacks("kernel log (/dev/kmsg)", self._why, GRANT, now_us)
+            if root == "/":
+                self._open_fallback()
+            if self._fallback is None:
+                sources.lacks("kernel log (/dev/kmsg)", self._why, self._grant, now_us)
+
+    def _open_fallback(self) -> None:
+        try:
+            self._fallback, self.source = SyslogReader(), "syslog"
+        except OSError as error:
+            self._why = f"{self._why}; {error.strerror}"
+            self._grant = _ALLOW_SYSLOG if error.errno == errno.ENOSYS else GRANT
+        else:
+            return
+        journal = JournalFollower() if has_system_journal() else None
+        if journal is not None and journal.failure is None:
+            self._fallback, self.source = journal, "journal"
+        elif journal is not None:
+            journal.close()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._kmsg is not None or self._fallback is not None
 
     def tracepoints(self) -> list[Tracepoint]:
-        """The console's, where /dev/kmsg is closed."""
-        return [Tracepoint("printk", CONSOLE, self._traced)] if self._kmsg is None else []
+        """The console's, where nothing better is open."""
+        return [] if self._is_open else [Tracepoint("printk", CONSOLE, self._traced)]
 
     def settle(self, *, console: bool, now_us: int) -> None:
-        """Chooses the fallback once it is known whether the console tracepoint could be opened."""
-        if self._kmsg is not None:
+        """Says what is missing once it is known whether the console tracepoint could be opened."""
+        if self._is_open:
             return
-        if console:
-            self.source = "printk:console"
+        if not console:
+            why = "neither syslog(2), journal nor console tracepoint is open"
+            self._sources.lacks("kernel log", why, self._grant, now_us)
             return
-        try:
-            self._fallback = SyslogReader()
-            self.source = "syslog"
-        except OSError:
-            journal = JournalFollower() if has_system_journal() else None
-            if journal is not None and journal.failure is None:
-                self._fallback, self.source = journal, "journal"
-                return
-            if journal is not None:
-                journal.close()
-            self._sources.lacks(
-                "kernel log", "neither console tracepoint, syslog(2) nor journal is open", GRANT, now_us
-            )
+        self.source = "printk:console"
+        why = f"{self._why}; the tracepoint printk:console {self._hidden_by_tracepoint()}"
+        self._sources.lacks("kernel log", why, self._grant, now_us)
+
+    def _hidden_by_tracepoint(self) -> str:
+        hidden = "hides levels, call traces, the ends of continued lines, and whether a process wrote the line"
+        version = kernel_version(read_text(at(self._root, "proc/sys/kernel/osrelease")))
+        if version is None or version >= _EVERY_LINE:
+            return hidden
+        level = (read_text(at(self._root, "proc/sys/kernel/printk")) or "").split()[:1]
+        return f"{hidden}; before Linux 5.19 also lines of level {level[0] if level else '?'} and above (kernel.printk)"
 
     def fileno(self) -> int | None:
         """What to poll for reading, if there is such a thing."""
@@ -85,6 +118,7 @@ class KernelLog:
             return []
         records, lost = reader.read()
         events = self._events(records)
+        self._read_us = self._clock.now_us()
         if lost:
             text = f"{lost} kernel log records were overwritten before they could be read"
             events.append(
@@ -93,9 +127,13 @@ class KernelLog:
         return events
 
     def _traced(self, record: TraceRecord, fields: Fields, wall_us: int) -> list[Event]:
-        """A line that reached the console."""
+        """A line that reached the console: text, whoever wrote it."""
         line = parse_console(fields["msg"].text(record.raw).encode("utf-8", "replace"))
-        return [] if line is None else self._admit(event_of(line, "printk:console"), wall_us)
+        event = None if line is None else event_of(line, "printk:console")
+        if event is None:
+            return []
+        told: LogFields = {"writer_unknown": 1, "looks_like": event.kind}
+        return self._admit(LogEvent("kernel_log", "info", event.source, event.text, told), wall_us)
 
     def held_back(self) -> list[Event]:
         """Sums of what a flood held back; call about once a second."""
@@ -118,7 +156,8 @@ class KernelLog:
             return self._clock.now_us()
         offset = self._kmsg.clock if self._kmsg is not None else None
         if offset is None:
-            return self._clock.wall_us(record.time_us * 1000)
+            stamp_us, now_us = self._clock.wall_us(record.time_us * 1000), self._clock.now_us()
+            return min(max(stamp_us, self._read_us), now_us) if self.source == "syslog" else min(stamp_us, now_us)
         return min(self._clock.wall_us(offset.to_monotonic_ns(record.time_us)), self._clock.now_us())
 
     def close(self) -> None:

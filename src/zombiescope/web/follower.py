@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.documents import events as event_documents
+from zombiescope.model.modes import DRAWN_MODES
 from zombiescope.query.events import of_frame
 from zombiescope.query.recent import NodeTick, Recent
 from zombiescope.store import incident_file, locate, schema
@@ -28,7 +29,6 @@ MOST_WAITING = 200
 """Messages that a client may be behind; then it is let go, and comes again."""
 _KEEP_S = 30.0
 _LOOK_S = 1.0
-_MODES = ("user", "system", "irq", "softirq", "steal", "iowait")
 
 
 def message(kind: str, data: dict[str, Any] | list[Any]) -> str:
@@ -163,7 +163,7 @@ class _Round:
             "at": tick.at_us / 1e6,
             "interval_s": tick.interval_us / 1e6,
             "cpus": cpus,
-            **{mode: [None if core is None else _share(core, mode) for core in cores] for mode in _MODES},
+            **{mode: [None if core is None else _share(core, mode) for core in cores] for mode in DRAWN_MODES},
             "average_busy": None if mean is None else round(mean.busy, 4),
             "average_kernel": None if mean is None else round(mean.kernel, 4),
             "dying": None if census is None else census.dying,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
-from zombiescope.documents.columns import MEDIA_TYPE, Columns
+from zombiescope.documents.columns import MEDIA_TYPE
 from zombiescope.questions.window import WHOLE, WindowQuestion
 from zombiescope.store.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
@@ -19,8 +19,8 @@ from zombiescope.web.recordings import Recordings
 from zombiescope.web.response_cache import Representation, ResponseCache
 from zombiescope.web.turnstile import Turnstile
 
-Document = dict[str, Any] | Columns
-Make = Callable[[HeldRecording, Recording], Document]
+Make = Callable[[HeldRecording, Recording], Any]
+"""Columns, an answer, or JSON."""
 Rec = Annotated[str | None, Query(max_length=300, description="Which recording (see recordings). Default: the first.")]
 LONG_US = 1800 * 1_000_000
 """The samples of more than that are not read in a moment."""
@@ -104,7 +104,7 @@ class Responder:
         with self._long_turns.turn(), self._long[held.key]:
             return self._cache.get(key, made).response(request)
 
-    def plain(self, request: Request, what: str, document: dict[str, Any]) -> Response:
+    def plain(self, request: Request, what: str, document: Any) -> Response:
         """What is true of this machine and this moment."""
         return Representation.of(what, document).response(request)
 

@@ -15,6 +15,7 @@ import zstandard
 from fastapi import Request, Response
 
 from zombiescope.documents.columns import MEDIA_TYPE, Columns
+from zombiescope.model.answer import document
 
 CACHE_BYTES = 64 * 10**6
 WORTH_BYTES = 1_000
@@ -33,12 +34,13 @@ class Representation:
     tag: str
 
     @classmethod
-    def of(cls, what: str, found: dict[str, Any] | Columns) -> Representation:
+    def of(cls, what: str, found: Any) -> Representation:
+        """Of columns, an answer, or JSON."""
         if isinstance(found, Columns):
             media_type, body = MEDIA_TYPE, found.encoded()
         else:
-            document = {"schema": f"zombiescope.{what}/1", **found}
-            media_type, body = _JSON, json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+            said = {"schema": f"zombiescope.{what}/1", **document(found)}
+            media_type, body = _JSON, json.dumps(said, allow_nan=False, separators=(",", ":")).encode()
         return cls(media_type, body, hashlib.blake2b(body, digest_size=12).hexdigest())
 
     def response(self, request: Request) -> Response:

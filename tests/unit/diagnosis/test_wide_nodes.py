@@ -118,10 +118,10 @@ def test_who_did_the_same_before_the_window_is_still_named(tmp_path: Path) -> No
     ids=["steady", "within its noise", "it comes in waves", "nothing before", "seldom bursts", "the last reading"],
 )
 def test_what_stands_out_of_the_past(past: list[float], rate: float, added: float) -> None:
-    known = excess.of(np.array(past, float))
+    known = excess.baseline(np.array(past, float))
     assert known is not None
-    assert known.excess(rate) == pytest.approx(added, abs=20)
+    assert excess.added(known, rate) == pytest.approx(added, abs=20)
 
 
 def test_too_short_a_past_is_none() -> None:
-    assert excess.of(np.array([1_000.0])) is None
+    assert excess.baseline(np.array([1_000.0])) is None

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 
-from zombiescope.documents import gpus as documents
 from zombiescope.documents import lanes
+from zombiescope.model.answer import document
 from zombiescope.query.gpus import Gpu, gpus, series
 from zombiescope.query.info import info
 from zombiescope.query.recent import Recent
@@ -59,8 +59,8 @@ def test_a_window_of_two_gpus(tmp_path: Path) -> None:
     assert (first.seconds, first.lowest_utilisation) == (60, 10)
     assert first.utilisation == pytest.approx(76.67, 0.01)
     assert (first.power_w, first.temperature_c, first.clock_sm_mhz) == (600, 66, 1500)
-    assert first.lost_clocks_s["hw_thermal_ns"] == 1.5
-    assert first.lost_clocks_s["power_brake_ns"] is None, "not measured is not zero"
+    assert first.lost_clocks_s["hw_thermal"] == 1.5
+    assert first.lost_clocks_s["power_brake"] is None, "not measured is not zero"
     assert (first.counters["ecc_corrected"], first.added["ecc_corrected"], first.added["ecc_uncorrected"]) == (1, 3, 1)
     assert [one.pid for one in first.processes] == [31917, 31918]
     assert (first.processes[0].pod_name, first.processes[0].container_name) == ("ml/train-0", "trainer")
@@ -70,7 +70,7 @@ def test_a_window_of_two_gpus(tmp_path: Path) -> None:
 def test_what_held_before_the_window_is_known_in_it(tmp_path: Path) -> None:
     with opened(tmp_path, node()) as recording:
         first, second = found(recording, 40.5, 60)
-    assert (first.utilisation, first.about["name"], second.state) == (90, "NVIDIA H200", "lost")
+    assert (first.utilisation, first.name, second.state) == (90, "NVIDIA H200", "lost")
     assert second.seconds == 0, "a GPU that is lost is not left out"
     assert first.added["ecc_corrected"] == 3
     assert [(one.pid, one.to_us) for one in first.processes] == [(31917, None)]
@@ -113,7 +113,7 @@ def test_a_hole_is_none(tmp_path: Path) -> None:
 
 def test_a_document_has_words(tmp_path: Path) -> None:
     with opened(tmp_path, node()) as recording:
-        answer = documents.gpu(found(recording, 0, 60)[0])
+        answer = document(found(recording, 0, 60)[0])
     assert answer["reasons"] == ["power cap"]
     assert answer["lost_clocks_s"]["hw_thermal"] == 1.5
     assert answer["mig"] is False

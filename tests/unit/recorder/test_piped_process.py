@@ -109,7 +109,9 @@ def test_its_memory_has_a_limit_and_one_that_exceeds_it_says_so() -> None:
 
 def test_it_ends_with_the_one_that_started_it() -> None:
     """Also where that is killed, and where it reads nothing."""
-    sleeps = "from zombiescope import _helper; import time; _helper.begin(); print('{}', flush=True); time.sleep(600)"
+    sleeps = (
+        "import time; from zombiescope.base import helper as h; h.begin(); print('{}', flush=True); time.sleep(600)"
+    )
     starts = (
         "import os, sys, time\nfrom zombiescope.recorder.piped_process import PipedProcess\nmade = PipedProcess('x')\n"
         f"made._spawn([sys.executable, '-c', {sleeps!r}])\n"

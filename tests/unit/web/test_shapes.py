@@ -39,6 +39,7 @@ from zombiescope.fleet.labels import Comparison, Group
 from zombiescope.fleet.report import CauseTotal, FleetReport
 from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
 from zombiescope.fleet.units import UnitShare
+from zombiescope.model.answer import document as document_of
 from zombiescope.query.events import events
 from zombiescope.query.info import info as info_of
 from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, PythonQuestion
@@ -237,7 +238,7 @@ def of_gpus(directory: Path) -> Iterator[Answer]:
     node.gpu_process(START_US + SECOND, 0, 7, "python3")
     write_segment(directory, node.tables)
     with open_recording(directory) as recording:
-        document = core_documents.answer(recording, CoresQuestion(gpu=True)).document()
+        document = document_of(core_documents.answer(recording, CoresQuestion(gpu=True)))
         window = Window(START_US, START_US + 2 * SECOND, UTC)
         lanes = lane_documents.document(recording, window, 10)
     yield "cores", schema_of("cores"), {"schema": "zombiescope.cores/1", **document}

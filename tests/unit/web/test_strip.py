@@ -14,7 +14,8 @@ from tests.helpers.recordings import SECOND, Written, write_recording
 
 from zombiescope.documents.columns import Columns, decoded
 from zombiescope.documents.strip import columns
-from zombiescope.query.strip import FULL, MODES, NOT_MEASURED, strip
+from zombiescope.model.modes import DRAWN_MODES as MODES
+from zombiescope.query.strip import FULL, NOT_MEASURED, strip
 from zombiescope.questions.window import WHOLE, WindowQuestion
 from zombiescope.store.reader import open_recording
 

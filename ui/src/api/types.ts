@@ -68,6 +68,7 @@ export interface Audited {
   missing: Missing[];
 }
 
+/** The tick (or the half second, where ticks are shorter) that starts at `at`. */
 export interface Busiest {
   at: number;
   busy: number;
@@ -210,6 +211,7 @@ export interface Containers {
 }
 
 export interface Core {
+  cpu: number;
   user: number | null;
   nice: number | null;
   system: number | null;
@@ -219,7 +221,6 @@ export interface Core {
   iowait: number | null;
   idle: number | null;
   busy: number | null;
-  cpu: number;
   longest_saturation_s: number | null;
   longest_busy_s: number | null;
   busiest: Busiest | null;
@@ -239,9 +240,9 @@ export interface CoreChanges {
 /** `gpus` is null unless they are asked for. */
 export interface Cores {
   schema: string;
+  node: string;
   from: number;
   to: number;
-  node: string;
   interval_s: number | null;
   aggregate: ModesBusy;
   cores: Core[];
@@ -639,6 +640,7 @@ export interface GpuLoss {
   power_w: number | null;
 }
 
+/** A process that was on a GPU in the window; `to` is null for one that did not leave in it. */
 export interface GpuProcess {
   pid: number;
   comm: string | null;
@@ -844,6 +846,7 @@ export interface Modes {
   idle: number | null;
 }
 
+/** `busy` is everything but idle and iowait. */
 export interface ModesBusy {
   user: number | null;
   nice: number | null;

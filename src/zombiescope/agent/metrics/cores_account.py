@@ -12,6 +12,7 @@ from collections import deque
 
 from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import Tally
+from zombiescope.base.baseline import RunningBaseline
 from zombiescope.store.log import Block
 from zombiescope.store.saturation import JUDGED_OVER_US, KERNEL_COLUMNS, SATURATED_RATIO
 
@@ -19,20 +20,18 @@ RX_SERVES_PER_S = 50
 RX_STILL = 0.05
 BUSY_RATIO = 0.9
 DROPS_PER_S = 100
-USUAL_WEIGHT = 1 / 60
-"""Of a new second in what is usual: a minute of standing still is not usual yet."""
-LEARNED_S = 10
+USUAL_S, LEARNED_S = 60, 10
+"""A minute without packets is not usual yet."""
 _COLUMNS = ("time", "interval_us", "cpu", *KERNEL_COLUMNS, "softirq_net_rx", "softnet_dropped")
 
 
 class _Core:
-    __slots__ = ("dropped", "interval_us", "kernel_ms", "learned", "run_us", "rx", "usual_rx")
+    __slots__ = ("dropped", "interval_us", "kernel_ms", "run_us", "rx", "usual_rx")
 
     def __init__(self) -> None:
         self.kernel_ms = self.interval_us = self.rx = self.dropped = 0
         self.run_us = 0
-        self.usual_rx = 0.0
-        self.learned = 0
+        self.usual_rx = RunningBaseline(USUAL_S, LEARNED_S)
 
 
 class CoresAccount:
@@ -87,14 +86,12 @@ class CoresAccount:
         per_s = 1e6 / core.interval_us
         rx, dropped = core.rx * per_s, core.dropped * per_s
         still = (
-            core.learned >= LEARNED_S
-            and core.usual_rx >= RX_SERVES_PER_S
-            and rx < core.usual_rx * RX_STILL
+            core.usual_rx.is_learned
+            and core.usual_rx.mean >= RX_SERVES_PER_S
+            and rx < core.usual_rx.mean * RX_STILL
             and ratio >= BUSY_RATIO
         )
-        weight = max(USUAL_WEIGHT, 1 / (core.learned + 1))
-        core.usual_rx += (rx - core.usual_rx) * weight
-        core.learned = min(core.learned + 1, 1000)
+        core.usual_rx.learn(rx)
         return still or dropped >= DROPS_PER_S
 
     def _end_runs(self, at_us: int) -> None:

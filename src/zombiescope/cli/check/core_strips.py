@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from zombiescope.diagnosis.check.check import Check
     from zombiescope.diagnosis.check.cores import HeldCore
-    from zombiescope.query.cores import Modes
+    from zombiescope.model.modes import ModesBusy
     from zombiescope.query.recent import CoreTick
 
 _INDENT = 11
@@ -59,14 +59,14 @@ def strips(check: Check, width: int) -> Strips:
     return Strips(made, (4, 3, 2, 2))
 
 
-def _modes_shown(rows: Sequence[Modes]) -> dict[str, str]:
+def _modes_shown(rows: Sequence[ModesBusy]) -> dict[str, str]:
     """Those that every row has, and those that any of them has something of."""
     some = {mode for mode in _SOMETIMES if any((getattr(row, mode) or 0) >= _WORTH_SAYING for row in rows)}
     return _ALWAYS | {mode: short for mode, short in _SOMETIMES.items() if mode in some}
 
 
 def _row(
-    name: str, label: int, cells: Sequence[CoreTick | None], stretch: int, modes: Modes, names: dict[str, str]
+    name: str, label: int, cells: Sequence[CoreTick | None], stretch: int, modes: ModesBusy, names: dict[str, str]
 ) -> Text:
     text = Text(name.ljust(label)).append_text(_strip(cells, stretch))
     busy = "?" if modes.busy is None else f"{modes.busy * 100:.0f}%"
@@ -79,7 +79,7 @@ def _row(
     return text
 
 
-def _ratio(modes: Modes, mode: str) -> float | None:
+def _ratio(modes: ModesBusy, mode: str) -> float | None:
     """User time with what runs at a lower priority, as in the strips."""
     ratio: float | None = getattr(modes, mode)
     return ratio if mode != "user" or ratio is None else ratio + (modes.nice or 0.0)

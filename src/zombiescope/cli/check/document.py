@@ -12,8 +12,8 @@ from zombiescope.diagnosis.check.check import Check, verdict
 from zombiescope.diagnosis.check.cores import HeldCore, Holder
 from zombiescope.diagnosis.check.units import restarts_of
 from zombiescope.diagnosis.report.document import incident
+from zombiescope.model.answer import document as document_of
 from zombiescope.query.cgroups import Leak
-from zombiescope.query.cores import MODES, Modes
 
 
 def document(check: Check) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def document(check: Check) -> dict[str, Any]:
         "to": check.window.end_us / 1e6,
         "seconds": check.window.seconds,
         "verdict": {"severity": said.severity, "text": said.text},
-        "aggregate": _modes(check.cores.aggregate),
+        "aggregate": document_of(check.cores.aggregate),
         "cores": [_core(seen) for seen in check.cores.cores],
         "stalls": [
             {"kind": one.kind, "cpu": one.cpu, "at": one.at_us / 1e6, "seconds": one.seconds, "hog": _hog(one.hog)}
@@ -69,20 +69,8 @@ def _finding(source: str, finding: Finding) -> dict[str, Any]:
     return {"source": source, **finding.document(), **names}
 
 
-def _modes(modes: Modes) -> dict[str, float | None]:
-    return {mode: getattr(modes, mode) for mode in (*MODES, "busy")}
-
-
 def _core(seen: HeldCore) -> dict[str, Any]:
-    busiest = seen.core.busiest
-    return {
-        "cpu": seen.core.cpu,
-        **_modes(seen.core.modes),
-        "longest_saturation_s": seen.core.longest_saturation_s,
-        "longest_busy_s": seen.core.longest_busy_s,
-        "busiest": None if busiest is None else {"at": busiest.at_us / 1e6, "busy": busiest.busy},
-        "hog": _hog(seen.hog),
-    }
+    return {**document_of(seen.core), "hog": _hog(seen.hog)}
 
 
 def _hog(hog: Holder | None) -> dict[str, Any] | None:

@@ -11,7 +11,8 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.sample_grid import SampleGrid
-from zombiescope.query.cores import Core, Modes, cores
+from zombiescope.model.modes import ModesBusy
+from zombiescope.query.cores import Core, cores
 from zombiescope.query.recent import CoreTick, mean
 from zombiescope.store.columns import Mask
 from zombiescope.store.stacks import hottest_path
@@ -65,7 +66,7 @@ class HeldCore:
 
 @dataclass(frozen=True, slots=True)
 class HeldCores:
-    aggregate: Modes
+    aggregate: ModesBusy
     cores: tuple[HeldCore, ...]
     average_strip: tuple[CoreTick | None, ...]
 

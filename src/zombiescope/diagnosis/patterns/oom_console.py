@@ -55,7 +55,11 @@ def _steps(facts: Facts) -> Iterator[Step]:
 
 
 def _quieter(facts: Facts) -> Iterator[Step]:
-    """Only the first of the four numbers is lowered; where it is low already, nothing is."""
+    """Only the first of the four numbers is lowered; where it is low already, nothing is. Nor where the recorder itself
+    records only what the console prints (printk:console before 5.19)."""
+    version = facts.kernel
+    if facts.node.get("kernel_log") == "printk:console" and (version is None or version < (5, 19)):
+        return
     levels = (setting(facts, "kernel.printk") or "").split()
     if not levels:
         yield command("sysctl kernel.printk", f"the first number: from {ERRORS} down only errors go to the console")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from zombiescope.base.baseline import percentile
 from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -58,7 +59,7 @@ def _read(facts: Facts, before_us: int) -> dict[str, float]:
     for row in columns.records(rows):
         if row["unit"] is not None and row["cpu_ms"] is not None:
             hours[row["unit"]].append(row["cpu_ms"] / 3_600_000)
-    return {unit: float(np.percentile(used, 95)) for unit, used in hours.items() if len(used) >= LEAST_HOURS}
+    return {unit: percentile(used, 95) for unit, used in hours.items() if len(used) >= LEAST_HOURS}
 
 
 DETECTOR = Detector(

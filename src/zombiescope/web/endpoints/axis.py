@@ -43,7 +43,7 @@ def routes(responder: Responder) -> APIRouter:
             request,
             "cores",
             rec,
-            lambda _, recording: core_documents.answer(recording, question).document(),
+            lambda _, recording: core_documents.answer(recording, question),
             question.window,
         )
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from zombiescope.documents.columns import MEDIA_TYPE
+from zombiescope.documents.cores import Cores
+from zombiescope.model.answer import Schemas
 from zombiescope.web.shapes import cgroups, containers, diagnosis, fleet, node, python, samples
 from zombiescope.web.shapes.common import TimelineEvent
 
@@ -25,7 +25,7 @@ DOCUMENTS: dict[str, Any] = {
     "history": node.History,
     "audit": cgroups.Audit,
     "lanes": node.Lanes,
-    "cores": node.Cores,
+    "cores": Cores,
     "events": node.Events,
     "functions": samples.Stacks,
     "python": python.PythonThreads,
@@ -65,32 +65,19 @@ def describe(document: dict[str, Any], prefix: str) -> None:
     wanted = {("json", path): shape for path, shape in DOCUMENTS.items()}
     wanted |= {("header", path): shape for path, shape in HEADERS.items()}
     wanted |= {("live", kind): shape for kind, shape in LIVE.items()}
-    adapters = [(key, "serialization", TypeAdapter(shape)) for key, shape in wanted.items()]
-    made, found = TypeAdapter.json_schemas(adapters, ref_template="#/components/schemas/{model}")  # type: ignore[arg-type]
-    schemas = {key[0]: _plain(schema) for key, schema in made.items()}
-    document["components"]["schemas"] |= _plain(found["$defs"])
+    schemas = Schemas(open_ended=(diagnosis.Symptom,))
+    made = {key: schemas.of(shape) for key, shape in wanted.items()}
+    document["components"]["schemas"] |= schemas.components
 
     def content(path: str) -> dict[str, Any]:
         found: dict[str, Any] = document["paths"][f"{prefix}/{path}"]["get"]["responses"]["200"]["content"]
         return found
 
     for path in DOCUMENTS:
-        content(path)["application/json"]["schema"] = schemas["json", path]
+        content(path)["application/json"]["schema"] = made["json", path]
     for path in HEADERS:
-        content(path)[MEDIA_TYPE]["schema"]["x-header"] = schemas["header", path]
-    content("live")["text/event-stream"]["schema"]["x-events"] = {kind: schemas["live", kind] for kind in LIVE}
+        content(path)[MEDIA_TYPE]["schema"]["x-header"] = made["header", path]
+    content("live")["text/event-stream"]["schema"]["x-events"] = {kind: made["live", kind] for kind in LIVE}
     for path, media in FILES.items():
         content(path).clear()
         content(path).update({each: {"schema": {"type": "string", "format": "binary"}} for each in media})
-
-
-def _plain(schema: Any) -> Any:
-    """Without the titles that repeat the names, and with alternatives of simple types in one list."""
-    if isinstance(schema, list):
-        return [_plain(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    simple = [each.get("type") for each in schema.get("anyOf", ()) if set(each) == {"type"}]
-    if simple and len(simple) == len(schema["anyOf"]):
-        return {"type": simple}
-    return {key: _plain(value) for key, value in schema.items() if not (key == "title" and isinstance(value, str))}

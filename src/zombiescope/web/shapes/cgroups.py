@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypedDict
 
-from typing_extensions import TypeAliasType, TypedDict
-
+from zombiescope.model.answer import Named
 from zombiescope.web.shapes.common import Document, Missing, Severity
 
-Verdict = TypeAliasType("Verdict", Literal["harmless", "watch", "costly"])
+Verdict = Annotated[Literal["harmless", "watch", "costly"], Named("Verdict")]
 
 
 class MemoryCgroups(TypedDict):
@@ -116,4 +115,4 @@ class NotAudited(Document):
     why: str
 
 
-Audit = TypeAliasType("Audit", Audited | NotAudited)
+Audit = Annotated[Audited | NotAudited, Named("Audit")]

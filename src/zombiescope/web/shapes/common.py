@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from typing_extensions import TypeAliasType, TypedDict
+from zombiescope.model.answer import Named
 
-Severity = TypeAliasType("Severity", Literal["info", "warning", "critical"])
+Severity = Annotated[Literal["info", "warning", "critical"], Named("Severity")]
 Span = TypedDict("Span", {"from": float, "to": float})
 
 
@@ -45,23 +45,6 @@ class TimelineEvent(TypedDict):
     text: str
     fields: dict[str, Any]
     means: NotRequired[str]
-
-
-class Modes(TypedDict):
-    """What part of a time was spent how."""
-
-    user: float | None
-    nice: float | None
-    system: float | None
-    irq: float | None
-    softirq: float | None
-    steal: float | None
-    iowait: float | None
-    idle: float | None
-
-
-class ModesBusy(Modes):
-    busy: float | None
 
 
 class ColumnArray(TypedDict):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired
-
-from pydantic import ConfigDict, with_config
-from typing_extensions import TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from zombiescope.web.shapes.common import Document, Severity, Span
 
@@ -27,7 +24,6 @@ class Actor(TypedDict):
     baseline_cpu_ratio: float | None
 
 
-@with_config(ConfigDict(extra="allow"))
 class Symptom(TypedDict):
     """With the facts of its kind beside these: mode, ratio, interface, queue ...
 

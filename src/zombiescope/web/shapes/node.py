@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypedDict
 
-from typing_extensions import TypedDict
-
+from zombiescope.model.modes import Modes
 from zombiescope.web.shapes.common import (
     Document,
     Gap,
     Missing,
-    Modes,
-    ModesBusy,
     Severity,
     Span,
     TimelineEvent,
@@ -221,77 +218,6 @@ class Lanes(Window):
 
 class Events(Window):
     events: list[TimelineEvent]
-
-
-class Busiest(TypedDict):
-    at: float
-    busy: float
-
-
-class Core(ModesBusy):
-    cpu: int
-    longest_saturation_s: float | None
-    longest_busy_s: float | None
-    busiest: Busiest | None
-
-
-GpuProcess = TypedDict(
-    "GpuProcess",
-    {
-        "pid": int,
-        "comm": str | None,
-        "unit": str | None,
-        "container": str | None,
-        "container_name": str | None,
-        "pod": str | None,
-        "pod_name": str | None,
-        "memory_bytes": int | None,
-        "from": float,
-        "to": float | None,
-    },
-)
-"""`to` is null for one that did not leave in the window."""
-
-
-class Gpu(TypedDict):
-    """Utilisation in percent; temperatures are the highest of the window."""
-
-    gpu: int
-    seconds: int
-    utilisation: float | None
-    lowest_utilisation: int | None
-    highest_utilisation: int | None
-    power_w: float | None
-    highest_power_w: int | None
-    memory_used_bytes: int | None
-    clock_sm_mhz: int | None
-    lowest_clock_sm_mhz: int | None
-    temperature_c: int | None
-    memory_temperature_c: int | None
-    name: str | None
-    uuid: str | None
-    pci: str | None
-    driver: str | None
-    state: str | None
-    memory_bytes: int | None
-    power_limit_w: int | None
-    clock_sm_max_mhz: int | None
-    recovery_action: int | None
-    mig: bool | None
-    reasons: list[str]
-    lost_clocks_s: dict[str, float | None]
-    counters: dict[str, int | None]
-    added: dict[str, int | None]
-    processes: list[GpuProcess]
-
-
-class Cores(Window):
-    """`gpus` is null unless they are asked for."""
-
-    interval_s: float | None
-    aggregate: ModesBusy
-    cores: list[Core]
-    gpus: list[Gpu] | None
 
 
 class StripHeader(WindowHeader):

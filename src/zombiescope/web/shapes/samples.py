@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired
+from typing import Annotated, Literal, NotRequired, TypedDict
 
-from typing_extensions import TypeAliasType, TypedDict
-
+from zombiescope.model.answer import Named
 from zombiescope.web.shapes.cgroups import Verdict
 from zombiescope.web.shapes.common import Document, Header, Span, Window, WindowHeader
 
@@ -105,7 +104,7 @@ class Others(TypedDict):
     samples: int
 
 
-Level = TypeAliasType("Level", Literal["owner", "unit", "pod", "container", "image", "process", "thread", "comm"])
+Level = Annotated[Literal["owner", "unit", "pod", "container", "image", "process", "thread", "comm"], Named("Level")]
 
 
 class Who(Window):

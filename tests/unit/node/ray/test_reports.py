@@ -24,7 +24,7 @@ from zombiescope.node.ray.raylet import Raylets, parse
 from zombiescope.node.ray.report import Report
 from zombiescope.node.ray.watch import Watch
 
-FIXTURES = Path(__file__).parents[2] / "fixtures/ray"
+FIXTURES = Path(__file__).parents[3] / "fixtures/ray"
 HEAD, SECOND = "192.0.2.2", "127.0.0.2"
 SECOND_ID = "a8dc9fdfecc1e451e86cec0d10a7f303cb301235695bd5e707f5cae3"
 NOW_US = 1_794_855_200_000_000
