@@ -5,12 +5,11 @@ BIN := .venv/bin
 NATIVE := $(wildcard src/zombiescope/*.pyx src/zombiescope/native/*.pxi)
 PYTEST := $(BIN)/python -m pytest
 LANES := $(BIN)/python -m tests.lanes
-TWO_OF_THREE := $(BIN)/python -m tests.two_of_three
 PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup shell run demo man selftest-recording test test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,16 +66,36 @@ selftest-recording: setup ## make the built-in recording of `zombiescope selftes
 test-packages: ## install the Debian packages that tests compare with (perf, sysstat, ...)
 	@scripts/need-tests
 
-# Unit tests share nothing and run on all cores; what measures the kernel runs alone. What fails is tried twice more, by
-# itself (docs/design/0067). Exit code 5: ARGS chose none of them. Without ARGS, the built wheel is tried with the oldest
-# packages that it allows (tests/lanes).
-test: setup .venv/.browser .venv/.fuzz .venv/.cluster .venv/.docs test-packages ## run every test but those of make test-long
+# Each phase of the tests is a target; scripts/phases makes them one after another and prints the seconds of each.
+# Unit tests share nothing and run on all cores, kernel tests with the mark `waits` four at a time; what measures the
+# kernel runs alone. Nothing that failed is tried again, but what tests/quarantine.txt names (docs/design/0074).
+# Without ARGS, the built wheel is tried with the oldest packages that it allows (tests/lanes).
+TEST_PHASES := test-page test-unit test-fuzz test-kernel test-browser $(if $(ARGS),,test-wheel)
+LONG_PHASES := test-long test-oldest test-newest test-range test-containers test-cluster test-agent test-ray test-engines test-gpu test-newcomer
+# Exit code 5: ARGS chose none of these tests.
+NONE_CHOSEN := $(if $(ARGS),|| test $$? -eq 5)
+
+test: setup ## run the tests that a change has to pass: 15 minutes on two cores
+	@MAKE="$(MAKE)" scripts/phases $(TEST_PHASES)
+
+test-all: setup ## run every test: machines, containers, clusters, every Python; hours
+	@MAKE="$(MAKE)" scripts/phases $(TEST_PHASES) $(LONG_PHASES)
+
+test-page: setup
 	scripts/page test
-	$(TWO_OF_THREE) --numprocesses auto --dist loadfile tests/unit $(ARGS) || test $$? -eq 5
-	$(TWO_OF_THREE) tests/fuzz $(ARGS) || test $$? -eq 5
-	$(TWO_OF_THREE) -m "not long" tests/kernel tests/node $(ARGS) || test $$? -eq 5
-	$(TWO_OF_THREE) tests/browser $(ARGS) || test $$? -eq 5
-	$(if $(ARGS),,$(LANES) oldest --short)
+
+test-unit: setup .venv/.cluster .venv/.docs test-packages
+	$(PYTEST) --numprocesses auto --dist worksteal -m "not long" tests/unit $(ARGS) $(NONE_CHOSEN)
+
+test-fuzz: setup .venv/.fuzz
+	$(PYTEST) --numprocesses auto --dist loadfile tests/fuzz $(ARGS) $(NONE_CHOSEN)
+
+test-kernel: setup test-packages ## the tests of the real kernel that need neither minutes nor a quiet machine
+	$(PYTEST) --numprocesses 4 --dist worksteal -m "waits and not long" tests/kernel $(ARGS) $(NONE_CHOSEN)
+	$(PYTEST) -m "not waits and not long" tests/kernel $(ARGS) $(NONE_CHOSEN)
+
+test-wheel: setup
+	$(LANES) oldest --short
 
 test-oldest: setup ## the wheel with the minimum of every requirement: acceptance list on every Python here, unit tests on the oldest
 	$(LANES) oldest $(ARGS)
@@ -89,7 +108,7 @@ test-range: setup ## the wheel with every major version of pyarrow from the mini
 	$(LANES) range pyarrow $(ARGS)
 
 test-browser: setup .venv/.browser test-packages ## the page in a real browser; PICTURES=DIR keeps what it looked like
-	$(if $(PICTURES),ZOMBIESCOPE_PICTURES=$(abspath $(PICTURES))) $(PYTEST) tests/browser $(ARGS)
+	$(if $(PICTURES),ZOMBIESCOPE_PICTURES=$(abspath $(PICTURES))) $(PYTEST) tests/browser $(ARGS) $(NONE_CHOSEN)
 
 test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
@@ -128,11 +147,11 @@ test-engines: setup .venv-engines/.ready ## Polars and a real Spark read the dem
 test-gpu: setup ## on a machine with an NVIDIA GPU and torch in .venv: training is recorded, starved, and read back
 	$(PYTEST) tests/gpu $(ARGS)
 
-test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, other kernel generations
-	$(PYTEST) -m long tests/kernel tests/node $(ARGS)
+test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, booted machines, other kernels
+	$(PYTEST) -m long tests/unit tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
-	$(PYTEST) --numprocesses auto --dist loadfile -m "not kernel and not node and not containers and not agent and not cluster and not ray and not engines and not slow" \
+	$(PYTEST) --numprocesses auto --dist worksteal -m "not kernel and not node and not containers and not agent and not cluster and not ray and not engines and not slow" \
 	  --ignore tests/browser $(ARGS)
 
 golden: setup ## compare what every command answers about recordings that do not change with what it answered before

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from tests.helpers import children, limits
+from tests.helpers import children, limits, quarantine
 
 REQUIRE = "ZOMBIESCOPE_REQUIRE_KERNEL"
 
@@ -23,6 +23,7 @@ children.mark_what_is_started()
 
 
 LIMIT = pytest.StashKey[float]()
+QUARANTINE = quarantine.read(quarantine.FILE.read_text())
 
 
 class Needs:
@@ -108,6 +109,11 @@ class Needs:
 @pytest.fixture
 def needs() -> Needs:
     return Needs()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    return quarantine.run(item, nextitem, QUARANTINE) or None
 
 
 # --- a test that goes wrong ends -------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.base import feed as _feed
 from zombiescope.base.feed import Feed
-from zombiescope.recorder.feed import FedPod, FeedSocket
+from zombiescope.recorder.feed import Fed, FedPod, FeedSocket
 from zombiescope.store import health, incident_file, locate
 from zombiescope.store.event import Event
 from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
@@ -41,7 +41,7 @@ class Agent:
     def __init__(self, place: Path, section: KubernetesSection) -> None:
         self.door = FeedSocket(place / _feed.SOCKET)
         self.lines: list[str] = []
-        self.told: list[Event | FedPod] = []
+        self.told: list[Fed] = []
         self.node_dir = place
         self._stop = threading.Event()
         context = Context("kubernetes", place, "n", "n", Tally(parts.families()), Health(self.lines.append))
@@ -55,7 +55,7 @@ class Agent:
         known = self.health.conditions().get("kubernetes")
         return None if known is None else known.state
 
-    def take(self) -> list[Event | FedPod]:
+    def take(self) -> list[Fed]:
         self.told += self.door.read(NOW)
         return self.told
 

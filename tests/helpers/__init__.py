@@ -2,6 +2,7 @@
 
 What holds for every test
     children          every process that a test starts is gone when the test is over
+    quarantine        tests that may be tried again, each with its reason
     limits            a test that goes wrong ends, and the run goes on
 
 Recordings and nodes that never existed
@@ -15,6 +16,7 @@ Recordings and nodes that never existed
     hostile           a recording in which every name is an attack on whoever shows it
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events
     training          a node with GPUs that trains for a minute, and what happens to it for ten seconds of it
+    diagnosed         the diagnosis of a recording, made once for recordings that hold the same bytes
     crash_points      a recorder that is killed at each step of the disk, and what is left
     healthy           nodes of any width that train, compile, serve pods or read files, as scenes
     replay            a documented case, replayed into the real recorder as its kernel would have shown it
@@ -39,7 +41,7 @@ What the product says
 
 Programs that run beside a test
     agent_process     a real agent, its configuration and what it answers
-    cli               the command line in a process of its own
+    cli               the command line, in this process or in one of its own
     recorder_process  a real recorder
     nfs_server        a file server of NFS in Python, for a node that has only that
     nvml_stand_in     a library in the place of the GPU driver's, with as many GPUs and faults as a test wants

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.diagnosed import diagnosed
 from tests.helpers.made import HZ, SECOND, START_US, Node, write_segment
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
+from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.kernel import vmstat
 from zombiescope.store import schema
-from zombiescope.store.reader import open_recording
 
 SECONDS = 20
 FROM_S, TO_S = 5, 11
@@ -159,8 +159,7 @@ class Scene:
         return directory
 
     def diagnose(self, directory: Path) -> Diagnosis:
-        with open_recording(self.write(directory)) as recording:
-            return diagnose(recording, recording.start_us, recording.end_us + 1)
+        return diagnosed(self.write(directory))
 
     def _taken(self) -> list[tuple[int, Runs]]:
         """(time, who) of every sample: a task with share 0.3 is hit by three of ten."""

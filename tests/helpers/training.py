@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.helpers.diagnosed import diagnosed
 from tests.helpers.made import SECOND, START_US, Node, write_segment
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.store.reader import open_recording
+from zombiescope.diagnosis.diagnose import Diagnosis
 
 SECONDS = 60
 FROM_S, TO_S = 40, 50
@@ -124,8 +124,7 @@ class Training:
         return directory
 
     def diagnose(self, directory: Path) -> Diagnosis:
-        with open_recording(self.write(directory)) as recording:
-            return diagnose(recording, recording.start_us, recording.end_us + 1)
+        return diagnosed(self.write(directory))
 
     def _add_gpu(self, gpu: int, second: int) -> None:
         noise = NOISE[(second + gpu) % len(NOISE)] if self.usual >= 5 else 0

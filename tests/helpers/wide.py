@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from tests.helpers.diagnosed import diagnosed
 from tests.helpers.made import SECOND, START_US, Node, write_segment
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.store.reader import open_recording
+from zombiescope.diagnosis.diagnose import Diagnosis
 
 SYSCALL = "entry_SYSCALL_64_after_hwframe do_syscall_64"
 FAULT = "asm_exc_page_fault exc_page_fault handle_mm_fault shmem_fault"
@@ -131,6 +131,5 @@ class WideNode:
         return {**modes, "samples": self.hz, "expected_samples": self.hz, "idle_samples": idle, "max_gap_us": 10_101}
 
     def diagnose(self, directory: Path, from_s: float = 0, to_s: float | None = None) -> Diagnosis:
-        with open_recording(self.write(directory)) as recording:
-            end_us = recording.end_us + 1 if to_s is None else START_US + int(to_s * SECOND)
-            return diagnose(recording, START_US + int(from_s * SECOND), end_us)
+        end_us = None if to_s is None else START_US + int(to_s * SECOND)
+        return diagnosed(self.write(directory), START_US + int(from_s * SECOND), end_us)

@@ -133,7 +133,7 @@ def test_the_core_that_the_kernel_held_is_named_with_who_and_where(told: dict[st
     finding = rules(told)["core-saturated"]
     assert "kernelhog" in finding["why"]
     assert finding["severity"] in ("warning", "critical")
-    assert 4 <= told["seconds"] < 6
+    assert told["seconds"] >= 4
     assert told["to"] - told["from"] == pytest.approx(told["seconds"])
 
 

@@ -32,8 +32,7 @@ SHORT_EXTRAS = ("agent", "fleet", "pandas")
 """Without ray, whose package is larger than all others together."""
 NOT_COVERED = "not covered: no such Python on this machine"
 UNIT_TESTS = (
-    "agent", "documents", "exporting", "fleet", "importing", "notebook", "profile", "recording", "views", "web",
-    "test_public_face.py",
+    "agent", "documents", "fleet", "imports", "notebook", "query", "store", "web", "test_public_face.py",
 )  # fmt: skip
 """Those that use the packages that a lane varies: below tests/unit."""
 
@@ -162,7 +161,7 @@ def _accepted(here: Environment, *, short: bool, steps: Sequence[str] = ()) -> b
 def _unit_tests(here: Environment) -> bool:
     """The tests of this source tree with the installed package: `src` is not on the path."""
     tests = [f"tests/unit/{name}" for name in UNIT_TESTS]
-    command = [here.python, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "loadfile", *tests]
+    command = [here.python, "-m", "pytest", "-q", "--numprocesses", "auto", "--dist", "worksteal", *tests]
     return subprocess.run(command, cwd=requirements.ROOT, check=False).returncode == 0
 
 

@@ -1,5 +1,6 @@
 """A test that goes wrong ends, its children end with it, and the run goes on: shown by runs of pytest over tests that
-go wrong on purpose."""
+go wrong on purpose. Those runs take seconds each: `make test-long` makes them, and whoever changes tests/conftest.py or
+tests/helpers runs this file."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from tests import helpers
 from tests.helpers import children
 
@@ -46,12 +48,14 @@ def run(place: Path, tests: str, *options: str, shell: str = "") -> Run:
     return Run(done.returncode, done.stdout + done.stderr, time.monotonic() - started)
 
 
+@pytest.mark.long
 def test_a_test_that_hangs_fails_and_the_next_one_runs(tmp_path: Path) -> None:
     done = run(tmp_path, "def test_hangs(): time.sleep(600)\ndef test_next(): pass\n", "--timeout=2")
     assert done.counted("1 failed", "1 passed"), done.text
     assert "Timeout (>2" in done.text
 
 
+@pytest.mark.long
 def test_a_test_that_waits_for_its_child_for_ever_ends_with_the_child(tmp_path: Path) -> None:
     """Leaving the block waits again: an alarm that rings once does not help."""
     hangs = f"def test_hangs():\n    with subprocess.Popen({SLEEP}) as child: child.wait()\n"
@@ -60,12 +64,14 @@ def test_a_test_that_waits_for_its_child_for_ever_ends_with_the_child(tmp_path: 
     assert done.seconds < 60
 
 
+@pytest.mark.long
 def test_a_fixture_that_hangs_after_a_failure_ends(tmp_path: Path) -> None:
     fixture = "@pytest.fixture\ndef slow():\n    yield\n    time.sleep(600)\n"
     done = run(tmp_path, f"{fixture}\ndef test_fails(slow): assert False\ndef test_next(): pass\n", "--timeout=2")
     assert done.counted("1 failed", "1 passed", "1 error"), done.text
 
 
+@pytest.mark.long
 def test_code_that_hears_no_alarm_ends_the_run_with_its_stacks(tmp_path: Path) -> None:
     deaf = (
         "from tests.helpers import limits\nlimits.DEAF_S = 1.0\nimport signal\n"
@@ -76,6 +82,7 @@ def test_code_that_hears_no_alarm_ends_the_run_with_its_stacks(tmp_path: Path) -
     assert "in test_deaf" in done.text
 
 
+@pytest.mark.long
 def test_a_wider_fixture_that_waits_for_its_child_ends(tmp_path: Path) -> None:
     """Once while it is made, once at its end."""
     making = f"@pytest.fixture(scope='module')\ndef making(): subprocess.run({SLEEP})\n"
@@ -85,6 +92,7 @@ def test_a_wider_fixture_that_waits_for_its_child_ends(tmp_path: Path) -> None:
     assert done.counted("1 passed", "2 errors"), done.text
 
 
+@pytest.mark.long
 def test_children_of_a_test_that_failed_are_ended(tmp_path: Path) -> None:
     """One of them in a session of its own, with another environment and an orphan of its own."""
     orphan = f"import subprocess, sys; print(subprocess.Popen({SLEEP}).pid)"
@@ -100,6 +108,7 @@ def test_children_of_a_test_that_failed_are_ended(tmp_path: Path) -> None:
         assert not children.runs(int((tmp_path / name).read_text())), name
 
 
+@pytest.mark.long
 def test_a_test_that_passes_and_leaves_a_child_is_an_error(tmp_path: Path) -> None:
     done = run(tmp_path, f"def test_leaves(): globals()['kept'] = subprocess.Popen({SLEEP})\ndef test_next(): pass\n")
     assert done.counted("2 passed", "1 error"), done.text
@@ -118,6 +127,7 @@ def test_what_a_wider_fixture_starts_lives_until_its_end(tmp_path: Path) -> None
     assert "error" not in done.text
 
 
+@pytest.mark.long
 def test_children_hear_sigint_under_a_shell_that_ignores_it(tmp_path: Path) -> None:
     hears = (
         "def test_interrupt():\n"
@@ -127,6 +137,7 @@ def test_children_hear_sigint_under_a_shell_that_ignores_it(tmp_path: Path) -> N
     assert run(tmp_path, hears, shell="trap '' INT; ").counted("1 passed")
 
 
+@pytest.mark.long
 def test_slower_markers_have_a_larger_limit(tmp_path: Path) -> None:
     limits = (
         "@pytest.mark.node\ndef test_node(request): assert request.node.get_closest_marker('timeout').args == (1500,)\n"

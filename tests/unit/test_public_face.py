@@ -66,10 +66,9 @@ def test_a_mark_never_raises_and_never_waits(runtime: Path) -> None:
     # GIVEN a recorder that does not drain its socket
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as recorder:
         recorder.bind(str(runtime / "mark.sock"))
-        begun = time.monotonic()
-        marks = [zombiescope.mark("\udcff\x00🦈" * 100_000) for _ in range(20)]
-        # THEN some are taken, none raises, and each gives up after 50 ms
-        assert marks[0] is True
-        assert time.monotonic() - begun < 20 * 0.05 + 2
+        assert zombiescope.mark("\udcff\x00🦈" * 100_000) is True
+        # THEN marks are taken until the socket is full, and then given up: one that waited would not end
+        while zombiescope.mark("epoch 13"):
+            pass
         # AND a recorder that reads 4096 bytes at a time gets it whole
         assert len(json.loads(recorder.recv(4096))["text"]) == 500

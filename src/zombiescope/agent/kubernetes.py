@@ -30,6 +30,7 @@ from zombiescope.node.cluster.changes import PodEvent
 from zombiescope.node.cluster.incident_news import News, bounded, news
 from zombiescope.node.cluster.node_conditions import NodeConditions
 from zombiescope.node.cluster.node_events import NodeEvents
+from zombiescope.node.cluster.node_labels import node_labels
 from zombiescope.node.cluster.pod import Pod
 from zombiescope.node.cluster.pod_watch import PodWatch
 from zombiescope.node.cluster.ray_watch import RayWatch
@@ -43,6 +44,7 @@ FEED_S = 1.0
 AGAIN_S = 60.0
 """All pods are told again so often: a recorder that was started anew knows none."""
 LOOK_S = 5.0
+LABELS_S = 3600.0
 STOP_LOOK_S = 1.0
 LAST_WORD_S = 3.0
 MOST_PART_NEWS = 100
@@ -94,6 +96,7 @@ class _Session:
 
     def __init__(self, section: KubernetesSection, feed: Feed, context: Context) -> None:
         self._section, self._feed, self._context = section, feed, context
+        self._labels: dict[str, str] = {}
         self._notes: list[str] = []
         """What is not possible and no fault: said in /readyz."""
         self._access = Access(section.kubeconfig, section.node)
@@ -110,7 +113,7 @@ class _Session:
         self._backoff = Backoff()
 
     async def run(self, stop: threading.Event) -> None:
-        parts = [self._watch.run(self._access.async_client), self._feeding(), self._tell_on()]
+        parts = [self._watch.run(self._access.async_client), self._feeding(), self._tell_on(), self._label_on()]
         tasks = [asyncio.create_task(part) for part in parts]
         try:
             while not stop.is_set() and not any(task.done() for task in tasks):
@@ -156,6 +159,7 @@ class _Session:
                 next_s = loop.time() + AGAIN_S
                 for pod in self._watch.pods.values():
                     self._pod(pod)
+                self._feed.labels(self._labels)
             if self._watch.synced_at is not None and self._watch.outage.lasts_s is None:
                 self._healthy()
             if self._ray is not None:
@@ -168,6 +172,23 @@ class _Session:
             self._context.worked()
             more = [f"{self._watch.refused} more do not fit"] if self._watch.refused else []
             self._context.say("ok", "; ".join([f"follows the pods of {self._watch.node}", *more, *self._notes]))
+
+    async def _label_on(self) -> None:
+        """Zone, instance type, image and pool of the node. They hardly change; without them everything else works."""
+        backoff = Backoff()
+        while True:
+            client, wait_s = None, LABELS_S
+            try:
+                client = self._access.async_client()
+                self._labels = await node_labels(client, self._watch.node)
+                self._feed.labels(self._labels)
+                backoff.worked()
+            except access.any_trouble() as error:
+                wait_s = backoff.delay_s(error)
+            finally:
+                if client is not None:
+                    await client.close()
+            await asyncio.sleep(wait_s)
 
     # --- to the cluster -----------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ recorder that is started anew has a hole of seconds."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,7 @@ _USUAL = RecorderConfig("")
 _INTERVAL, _SEGMENT = Duration(_USUAL.interval_s), Duration(_USUAL.segment_s)
 _KEEP, _COMPACT = Duration(_USUAL.keep_s), Duration(_USUAL.compact_every_s)
 _MAX = Size(_USUAL.max_bytes)
+_NAME = r"[^/.][^/]{0,252}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,10 @@ class RecorderSection:
         None, "Where to record. Default: $ZOMBIESCOPE_DIR, else /var/lib/zombiescope.", fixed=True
     )
     node: str | None = setting(
-        None, "The name of this node. Default: the host's.", pattern=r"[^/.][^/]{0,252}", fixed=True
+        None,
+        "The name of this node. Default: $NODE_NAME (the chart sets it), else the host's.",
+        pattern=_NAME,
+        fixed=True,
     )
     hz: int = setting(_USUAL.hz, "Stack samples per second and core.", low=1, high=999, fixed=True)
     event: str = setting(_USUAL.event, "What makes a sample.", choices=("cpu-clock", "cycles"), fixed=True)
@@ -70,13 +75,19 @@ class RecorderSection:
 
     @property
     def node_name(self) -> str:
-        return self.node or os.uname().nodename
+        return self.node or self._told_name or os.uname().nodename
+
+    @property
+    def _told_name(self) -> str | None:
+        """A pod's host name is the pod's own: each rollout would begin another recording."""
+        name = os.environ.get("NODE_NAME", "")
+        return name if re.fullmatch(_NAME, name) else None
 
     def arguments(self) -> dict[str, Any]:
         """As the recorder's process takes them."""
         return {
             "dir": str(self.directory),
-            "node": self.node,
+            "node": self.node or self._told_name,
             "hz": self.hz,
             "event": self.event,
             "interval_s": self.interval,
@@ -90,4 +101,5 @@ class RecorderSection:
             "python": self.python,
             "whole_stacks": self.whole_stacks,
             "diagnose": self.diagnose,
+            "keep_earlier_names": self._told_name is None,
         }

@@ -3,6 +3,7 @@
     feed = Feed()
     feed.event({"at_us": ..., "kind": "pod_evicted", "source": "kubernetes", "severity": "warning", "text": ...})
     feed.pod({"uid": ..., "namespace": ..., "name": ..., "owner": "Deployment/web", "containers": [...]})
+    feed.labels({"zone": "us-east-1a"})
     feed.flush()
 
 Beside the marks, which anybody may send and which are only text. It never raises and never waits longer than 50 ms.
@@ -37,10 +38,11 @@ class Feed:
         self._directories = directories
         self._events: deque[Mapping[str, Any]] = deque(maxlen=MAX_EVENTS)
         self._pods: dict[str, Mapping[str, Any]] = {}
+        self._labels: Mapping[str, str] = {}
 
     @property
     def waiting(self) -> int:
-        return len(self._events) + len(self._pods)
+        return len(self._events) + len(self._pods) + bool(self._labels)
 
     def event(self, event: Mapping[str, Any]) -> None:
         """at_us, kind, source, severity, text, fields; the oldest go when no recorder takes them for long."""
@@ -52,19 +54,25 @@ class Feed:
         if uid in self._pods or len(self._pods) < MAX_PODS:
             self._pods[uid] = pod
 
+    def labels(self, labels: Mapping[str, str]) -> None:
+        """Of the node, as a fleet compares it."""
+        self._labels = labels
+
     def flush(self) -> bool:
         """Whether a recorder took all that there was."""
         most = MAX_ITEMS
-        while self._events or self._pods:
+        while self._events or self._pods or self._labels:
             events = [self._events[number] for number in range(min(most, len(self._events)))]
             pods = dict(list(self._pods.items())[: most - len(events)])
-            data = _encoded({"events": events, "pods": list(pods.values())})
+            said = {"events": events, "pods": list(pods.values())}
+            data = _encoded({**said, "labels": self._labels} if self._labels else said)
             if len(data) > MAX_BYTES and most > 1:
                 most //= 2
                 continue
             # One thing that is too large for any datagram is dropped: names of Kubernetes cannot make it so.
             if len(data) <= MAX_BYTES and not self._send(data):
                 return False
+            self._labels = {}
             for _ in events:
                 self._events.popleft()
             for uid in pods:

@@ -4,6 +4,9 @@ Sources: uname(2), /proc/sys/kernel/{hostname,random/boot_id}, /proc/cmdline, /e
 /sys/class/dmi/id, and the metadata that cloud-init left in /run/cloud-init/instance-data.json (nothing is
 asked over the network). labels holds zone, image and instance_type where a file has them.
 
+In a pod the root is the image's, not the node's: there files are read below /proc/1/root, which needs the host's PID
+namespace and CAP_SYS_PTRACE.
+
 Cost: a few small files, read at start. Absence: None, or a label that is missing. cloud-init redacts what it
 calls sensitive for readers other than root; such values are treated as absent.
 """
@@ -14,10 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.base import json as _json
+from zombiescope.kernel import namespaces
 from zombiescope.kernel.procfile import at, read_file, read_text
 
 _CONSOLE = re.compile(r"(?:^|\s)console=(\S+)")
-_OS_RELEASE = ("etc/os-release", "usr/lib/os-release")
+_OS_RELEASE = ("usr/lib/os-release", "etc/os-release")
 _INSTANCE_DATA = ("run/cloud-init/instance-data-sensitive.json", "run/cloud-init/instance-data.json")
 _REDACTED = "redacted for non-root user"
 _EC2 = "Amazon EC2"
@@ -113,13 +117,22 @@ def read(root: str = "/") -> Host:
     )
 
 
+def _node_file(root: str, path: str) -> bytes | None:
+    """A file of the node's root; of ours where that cannot be reached."""
+    if namespaces.in_host("mnt", root) is False:
+        found = read_file(at(root, f"proc/1/root/{path}"))
+        if found is not None:
+            return found
+    return read_file(at(root, path))
+
+
 def _os_release(root: str) -> dict[str, str]:
-    texts = (read_file(at(root, path)) for path in _OS_RELEASE)
+    texts = (_node_file(root, path) for path in _OS_RELEASE)
     return next((parse_os_release(text) for text in texts if text is not None), {})
 
 
 def _labels(root: str, system: dict[str, str], vendor: str | None, product: str | None) -> dict[str, str]:
-    texts = (read_file(at(root, path)) for path in _INSTANCE_DATA)
+    texts = (_node_file(root, path) for path in _INSTANCE_DATA)
     labels = next((parse_instance_data(text) for text in texts if text is not None), {})
     image = "-".join(filter(None, (system.get("IMAGE_ID"), system.get("IMAGE_VERSION"))))
     if image:

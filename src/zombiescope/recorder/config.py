@@ -36,6 +36,9 @@ class RecorderConfig:
     """The page that is shown beside it: {"socket", "secret", "listen"}; the first two are descriptors (page.py)."""
     gpu_library: str = ""
     """A stand-in for the library of the GPU driver; for tests."""
+    keep_earlier_names: bool = True
+    """False: recordings that this node made under other names are kept within the same limits, as earlier pods left
+    them."""
     json: bool = False
     quiet: bool = False
     called: str = "zombiescope"

@@ -53,6 +53,16 @@ class FedPod:
     containers: tuple[FedContainer, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class FedLabels:
+    """Of the node: zone, instance_type, image, pool."""
+
+    labels: dict[str, str]
+
+
+Fed = Event | FedPod | FedLabels
+
+
 class FeedSocket:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -67,7 +77,7 @@ class FeedSocket:
         finally:
             os.umask(before)
 
-    def read(self, now_us: int) -> Iterator[Event | FedPod]:
+    def read(self, now_us: int) -> Iterator[Fed]:
         """What has arrived, as far as the budget goes; the rest waits in the socket, and its senders with it."""
         for _ in range(MAX_A_SECOND):
             try:
@@ -92,7 +102,7 @@ def _is_ours(ancillary: list[tuple[int, int, bytes]]) -> bool:
     return False
 
 
-def parse(data: bytes, now_us: int) -> list[Event | FedPod]:
+def parse(data: bytes, now_us: int) -> list[Fed]:
     """Without whatever is not in the shape of base/feed.py."""
     try:
         said = _json.loads(data)
@@ -100,7 +110,8 @@ def parse(data: bytes, now_us: int) -> list[Event | FedPod]:
         return []
     events = [_event(one, now_us) for one in _listed(said, "events")]
     pods = [_pod(one) for one in _listed(said, "pods")]
-    return [one for one in (*events, *pods) if one is not None]
+    labels = _labels(said.get("labels")) if isinstance(said, dict) else None
+    return [one for one in (*events, *pods, labels) if one is not None]
 
 
 def _listed(said: object, key: str) -> list[dict[str, Any]]:
@@ -137,6 +148,14 @@ def _pod(said: dict[str, Any]) -> FedPod | None:
         return None
     namespace, name, owner = (_text(said.get(key), MAX_NAME) for key in ("namespace", "name", "owner"))
     return FedPod(uid, namespace, name, owner, tuple(one for one in found if one is not None))
+
+
+def _labels(said: object) -> FedLabels | None:
+    if not isinstance(said, dict):
+        return None
+    found = {key: _text(value, MAX_NAME) for key, value in list(said.items())[:MAX_FIELDS] if _is_word(key)}
+    kept = {key: value for key, value in found.items() if value}
+    return FedLabels(kept) if kept else None
 
 
 def _container(said: object) -> FedContainer | None:

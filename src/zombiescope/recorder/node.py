@@ -85,6 +85,12 @@ class NodeFile:
         self._node = node
         self._missing: list[Missing] | None = None
 
+    def label(self, labels: dict[str, str]) -> None:
+        """Learned after the start; written with the next update."""
+        if labels != self._node.get("labels"):
+            self._node["labels"] = labels
+            self._missing = None
+
     def update(self, missing: list[Missing]) -> None:
         """Replaces the file in one step, if something changed. A disk that does not take it is tried again."""
         if missing == self._missing:

@@ -176,7 +176,8 @@ class Parts:
 
     def _open_writers(self, here: Host, root: str) -> None:
         disk = self.disk = DiskThread() if root == "/" else Inline()
-        about = {"labels": {**here.labels, **self.config.labels}, "kernel": here.release}
+        about: dict[str, Any] = {"labels": {**here.labels, **self.config.labels}, "kernel": here.release}
+        self.about = about
         self.rollup = Rollup(self.node_dir, here.boot_id or "", disk.named("rollup file"), about)
         self.writer = SegmentWriter(self.node_dir / "log", disk.named("frames"))
         self.segments = Segments(self.writer, self.batch, self.sources, self.barrier, self._segment_header())
@@ -210,7 +211,7 @@ class Parts:
         described = start.part(
             "node", lambda at: node.describe(config, here, self.online.cpus, possible, more, at), root
         )
-        node_file = node.NodeFile(self.node_dir, described, disk.named("node file"))
+        node_file = self.node_file = node.NodeFile(self.node_dir, described, disk.named("node file"))
         state_file = StateFile(
             self.node_dir, self.boot_id, self.cgroups, self.kernel_log, now_us, disk.named("state file")
         )

@@ -15,6 +15,7 @@ from zombiescope.kernel.perf_event import monotonic_ns
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.containers import SOURCE as CONTAINERS
 from zombiescope.recorder.feed import SOURCE as FEED
+from zombiescope.recorder.feed import FedLabels
 from zombiescope.recorder.parts import LAST_WRITE_S, Parts
 from zombiescope.recorder.pythons import SOURCE as PYTHON
 from zombiescope.recorder.stage import Stage
@@ -248,8 +249,15 @@ class Recorder(Parts):
         for told in self.feed.read(tick.wall_us) if self.feed is not None else ():
             if isinstance(told, Event):
                 self.intake.put(told)
+            elif isinstance(told, FedLabels):
+                self._take_labels(told.labels)
             else:
                 self.containers.told(told)
+
+    def _take_labels(self, labels: dict[str, str]) -> None:
+        """What the cluster knows of this node; the configuration stands over it."""
+        self.about["labels"] = {**self.about["labels"], **labels, **self.config.labels}
+        self.node_file.label(self.about["labels"])
 
     def _write_containers(self, tick: Tick) -> None:
         for event in self.containers.second(tick.wall_us, self.container_lookup.take()):

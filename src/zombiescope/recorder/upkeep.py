@@ -43,6 +43,7 @@ class Upkeep:
         self._freed: deque[retention.Freed | OSError] = deque(maxlen=1)
         self._node_dir = node_dir
         self._keep_us, self._max_bytes = int(config.keep_s * 1e6), config.max_bytes
+        self._keep_earlier_names = config.keep_earlier_names
         self._sources = sources
         self._writer = writer
         self._compactor = compactor
@@ -77,6 +78,8 @@ class Upkeep:
         try:
             in_use = self._writer.in_use
             self._freed.append(retention.enforce(self._node_dir, self._keep_us, self._max_bytes, now_us, in_use))
+            if not self._keep_earlier_names:
+                retention.enforce_earlier(self._node_dir, self._keep_us, self._max_bytes, now_us)
         except OSError as error:
             self._freed.append(error)
 

@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shutil
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from zombiescope.base import json as _json
 from zombiescope.base import safe_files
 from zombiescope.store.freeze import Frozen, list_frozen, thaw
 from zombiescope.store.layout import LOG_FOLDER, ROLLUP_FOLDER, segment_files
+from zombiescope.store.locate import is_locked
 from zombiescope.store.store import Directory, StoredFile
 
 FROZEN_RATIO = 0.25
@@ -66,11 +69,14 @@ def enforce(
     in_use: Collection[str] = (),
     *,
     frozen_ratio: float = FROZEN_RATIO,
+    ended_us: int | None = None,
 ) -> Freed:
-    """Deletes what is older than keep_us or too much for max_bytes. `in_use`: segments being written."""
+    """Deletes what is older than keep_us or too much for max_bytes. `in_use`: segments being written. `ended_us`: when
+    the last segment ended, if that is not now."""
+    last_us = now_us if ended_us is None else ended_us
     entries = Directory(node_dir).entries("")
     total = sum(entry.size_bytes for entry in entries)
-    units = [unit for unit in _units(entries, now_us) if Path(unit.files[0]).name not in in_use]
+    units = [unit for unit in _units(entries, last_us) if Path(unit.files[0]).name not in in_use]
     windows = list_frozen(node_dir)
     exempt = _exempt(units, windows, int(max_bytes * frozen_ratio))
     rollups = _outdated_rollups(entries, now_us)
@@ -89,6 +95,62 @@ def enforce(
         bytes=sum(unit.size_bytes for unit in [*doomed, *rollups]),
         frozen_given_up=given_up,
         over_bytes=max(0, total - max_bytes),
+    )
+
+
+def enforce_earlier(node_dir: Path, keep_us: int, max_bytes: int, now_us: int) -> int:
+    """The same for the recordings that lie beside ours: what was recorded here under earlier names. Answers the bytes.
+
+    All of them together fit into what ours leaves of max_bytes, the newest first. Another recorder's and imported ones
+    are left alone. A directory with nothing but what describes it goes when the rollups would."""
+    room = max_bytes - size_of(node_dir)
+    freed = 0
+    for place in sorted(_earlier(node_dir), key=_newest_s, reverse=True):
+        ratio = FROZEN_RATIO * max_bytes / max(1, room)
+        freed += enforce(
+            place, keep_us, max(0, room), now_us, frozen_ratio=ratio, ended_us=_last_written_us(place)
+        ).bytes
+        room -= size_of(place)
+        if not _holds_anything(place) and _newest_s(place) * 1e6 < now_us - ROLLUP_KEEP_US:
+            shutil.rmtree(place, ignore_errors=True)
+    return freed
+
+
+def size_of(node_dir: Path) -> int:
+    return sum(entry.size_bytes for entry in Directory(node_dir).entries(""))
+
+
+def _earlier(node_dir: Path) -> list[Path]:
+    found = (place for place in node_dir.parent.glob("node=*") if place.is_dir() and not place.is_symlink())
+    return [place for place in found if place != node_dir and is_locked(place) is False and _was_recorded(place)]
+
+
+def _was_recorded(place: Path) -> bool:
+    """Not imported: then it is here because somebody wants it."""
+    try:
+        said = _json.loads((place / "node.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(said, dict) and "imported" not in said and "started_us" in said
+
+
+def _newest_s(place: Path) -> float:
+    with contextlib.suppress(OSError):
+        return (place / "node.json").stat().st_mtime
+    return 0.0
+
+
+def _last_written_us(place: Path) -> int:
+    times = [0]
+    for file in place.glob(f"{LOG_FOLDER}/*"):
+        with contextlib.suppress(OSError):
+            times.append(file.stat().st_mtime_ns // 1000)
+    return max(times)
+
+
+def _holds_anything(place: Path) -> bool:
+    return any(
+        _PART_FILE.fullmatch(entry.name) or entry.name.startswith(LOG_FOLDER) for entry in Directory(place).entries("")
     )
 
 

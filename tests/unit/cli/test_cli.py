@@ -231,13 +231,13 @@ def test_compact_makes_parquet_and_changes_no_answer(cli: Cli, tmp_path: Path) -
     assert cli("compact", str(written.dir), "--json").document["segments"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_command_that_read_parquet_ends_well(cli: Cli, tmp_path: Path) -> None:
     # GIVEN Parquet, whose reader may still hold a file while the process ends (one abort in ten runs before)
     written = write_recording(tmp_path / "rec", seconds=40)
     assert cli("compact", str(written.dir)).code == 0
     # THEN every run ends with its own exit code
-    assert {cli("events", str(written.dir), "--last", "10s", "--json").code for _ in range(40)} == {0}
+    assert {cli.process("events", str(written.dir), "--last", "10s", "--json").code for _ in range(40)} == {0}
 
 
 def test_a_full_disk_behind_stdout_is_one_line(written: Written, cli: Cli) -> None:
@@ -379,7 +379,7 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
 
 def test_help_and_version(cli: Cli) -> None:
     assert all(name in cli("--help").out for name in COMMANDS)
-    assert cli().out == cli("--help").out
+    assert cli.process().out == cli("--help").out
     assert "<bool>" not in cli("--help").out + cli("lab", "node", "--help").out + cli("fleet", "report", "--help").out
     assert cli("--version").code == 0
 

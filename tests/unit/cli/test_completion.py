@@ -20,7 +20,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def offered(home: Path, *words: str) -> list[str]:
-    done = Cli(home)(
+    done = Cli(home).process(
         _ZOMBIESCOPE_COMPLETE="complete_bash", COMP_WORDS=" ".join(("zombiescope", *words)), COMP_CWORD=str(len(words))
     )
     return done.out.split()

@@ -49,7 +49,7 @@ def test_the_document(cli: Cli) -> None:
     assert document["ok"] is True
     assert document["found"] == document["expected"] == built_in.expected()
     assert (document["why"], document["fix"]) == ("", "")
-    assert 0 < document["cpu_seconds"] < 10
+    assert document["cpu_seconds"] > 0
     assert 0 < document["seconds"] < document["total_seconds"]
     assert {"python", "numpy", "pyarrow", "zstandard"} <= document["libraries"].keys()
 

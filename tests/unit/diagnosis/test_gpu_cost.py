@@ -17,7 +17,7 @@ from zombiescope.diagnosis.report.document import document
 CALL = " ".join(SYSCALL)
 WALK = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
 WRITE = f"{CALL} ksys_write vfs_write ext4_buffered_write_iter generic_perform_write"
-WIDTHS = [(2, 1), (16, 1), (96, 8), (192, 16)]
+WIDTHS = [(2, 1), (16, 1), (192, 16)]
 """Cores and GPUs."""
 
 

@@ -12,7 +12,7 @@ from tests.helpers.training import FROM_S, TO_S, TRAINER, WORKER, Training
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
 
-WIDTHS = [(2, 1), (16, 1), (96, 8), (192, 16)]
+WIDTHS = [(2, 1), (16, 1), (192, 16)]
 
 
 def only(found: Diagnosis) -> Incident:

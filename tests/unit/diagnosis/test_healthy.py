@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.healthy import LOADS, Load, training_steady
 from tests.helpers.pattern_rows import ROWS, Row
 
-WIDTHS = (16, 96, 192)
+WIDTHS = (16, 192)
 
 
 @pytest.mark.parametrize("cpus", WIDTHS)

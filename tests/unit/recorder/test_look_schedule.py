@@ -15,7 +15,7 @@ SECOND = 1_000_000
 START = 1_700_000_000 * SECOND
 HOUR = 3600
 HZ = 99
-WIDTHS = [2, 16, 96, 192]
+WIDTHS = [2, 16, 192]
 LOOK_US = {2: 150_000, 16: 300_000, 96: 1_000_000, 192: 2_000_000}
 ALLOWED = {2: 0.005, 16: 0.005, 96: 0.005, 192: 0.0075}
 """Of one core. Each load is found out about once, and there that takes a dozen looks of two seconds."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +15,9 @@ from tests.helpers.recordings import SECOND, START_US, Written, write_recording,
 from zombiescope.base import safe_files
 from zombiescope.store import compact
 from zombiescope.store.freeze import freeze, list_frozen
+from zombiescope.store.lock import Lock
 from zombiescope.store.reader import open_recording
-from zombiescope.store.retention import enforce
+from zombiescope.store.retention import enforce, enforce_earlier
 
 HOUR_US = 3600 * SECOND
 PLENTY = 1 << 40
@@ -153,3 +157,39 @@ def test_retention_needs_nothing_heavy() -> None:
     modules = "zombiescope.store.retention, zombiescope.store.freeze"
     program = f"import sys, {modules}; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_what_was_recorded_here_under_earlier_names_shares_the_limits(tmp_path: Path) -> None:
+    # GIVEN recordings of two earlier pods, an imported one, and one that somebody writes
+    ours = write_recording(tmp_path, seconds=20, segment_s=10)
+    earlier = {}
+    for name, said in (
+        ("pod-a", {"started_us": 1}),
+        ("other", {"started_us": 1, "imported": {}}),
+        ("live", {"started_us": 1}),
+    ):
+        place = tmp_path / f"node={name}"
+        shutil.copytree(ours.node_dir, place)
+        (place / "node.json").write_text(json.dumps(said))
+        for file in place.glob("log/*"):
+            os.utime(file, (ours.end_us / 1e6, ours.end_us / 1e6))
+        earlier[name] = place
+    segments = {name: len(list(place.glob("log/*"))) for name, place in earlier.items()}
+    lock = Lock(earlier["live"], ours.end_us)
+    # WHEN what is old goes
+    freed = enforce_earlier(ours.node_dir, SECOND, PLENTY, ours.end_us + HOUR_US)
+    lock.release()
+    # THEN only the earlier pod's recording is emptied
+    left = {name: len(list(place.glob("log/*"))) for name, place in earlier.items()}
+    assert left == {**segments, "pod-a": 0}
+    assert freed > 0
+    assert [path for path in ours.segments if not path.exists()] == []
+
+
+def test_earlier_names_get_what_ours_leaves(tmp_path: Path) -> None:
+    ours = write_recording(tmp_path, seconds=20, segment_s=10)
+    place = tmp_path / "node=pod-a"
+    shutil.copytree(ours.node_dir, place)
+    (place / "node.json").write_text('{"started_us": 1}')
+    enforce_earlier(ours.node_dir, HOUR_US, _size(ours.node_dir), ours.end_us)
+    assert list(place.glob("log/*")) == []
