@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.helpers import records
+from zombiescope.kernel.syslog import SyslogReader
 from zombiescope.node.systemd.units import UnitBook
 from zombiescope.recorder import clock, counters, kernel_log, parts, recorder
 from zombiescope.recorder.config import RecorderConfig
@@ -94,6 +95,7 @@ class Replay:
     def __post_init__(self) -> None:
         self.root = self.directory / "root"
         self._began_ns = self.now_ns
+        self._log = b""
         self._ticks = {cpu: dict.fromkeys(("user", "system", "idle", "softirq"), 1_000) for cpu in range(self.cpus)}
         self._address = {name: TEXT_START + 0x1000 * number for number, name in enumerate(self.functions)}
         self._event_ids = {name: 100 + number for number, name in enumerate(TRACEPOINTS, 1)}
@@ -210,10 +212,11 @@ class Replay:
     # --- what happens ------------------------------------------------------------------------------------------------
 
     def says(self, made: Recorder, text: str) -> None:
-        """A line of the kernel reaches the console."""
-        self._trace(
-            made, CONSOLE, 0, struct.pack("<HBBiI", 0, 0, 0, 0, self._located(12, text)) + text.encode() + b"\0"
-        )
+        """The kernel writes a line, which syslog(2) hands out: what stands at the root of a replay is no device."""
+        stamp = "" if text.startswith("[") else f"[{self.now_ns // SECOND_NS}.{self.now_ns % SECOND_NS // 1000:06}] "
+        if not self._log:
+            made.kernel_log._fallback, made.kernel_log.source = SyslogReader(lambda: self._log), "syslog"
+        self._log += f"<4>{stamp}{text}\n".encode()
 
     def makes_cgroup(self, made: Recorder, by: Task, number: int, path: str) -> None:
         self._cgroup(made, MKDIR, by, number, path)

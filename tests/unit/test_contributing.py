@@ -28,7 +28,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "*.c", "page")
     shutil.copytree(ROOT / "src", made / "src", ignore=ignored)
     shutil.copytree(ROOT / "tests/helpers", made / "tests/helpers", ignore=ignored)
-    for name in ("tests/__init__.py", "tests/conftest.py", "pyproject.toml"):
+    for name in ("tests/__init__.py", "tests/conftest.py", "tests/quarantine.txt", "pyproject.toml"):
         shutil.copy(ROOT / name, made / name)
     (made / "docs/patterns").mkdir(parents=True)
     for page in PAGES:

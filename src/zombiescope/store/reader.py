@@ -433,7 +433,7 @@ def _to_numpy(kind: str, column: pa.ChunkedArray) -> np.ndarray[Any, Any]:
     numbers, present = columns.numbers(column), columns.present(column)
     if kind == "time":
         times = numbers.astype("datetime64[us]")
-        times[~present] = np.datetime64("NaT")
+        times[~present] = np.datetime64("NaT", "us")
         return times
     if present.all():
         return numbers
