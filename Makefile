@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,15 @@ run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the 
 
 demo: setup ## replay the founding case on this machine, without root; with a display, also on the page
 	@$(BIN)/zombiescope demo --open
+
+# Redirected output goes to a file of its own first: a failed command must not truncate the page.
+generated: setup ## rewrite every page, schema and type that is generated from the code
+	@mkdir -p build
+	$(BIN)/python scripts/errors_page.py
+	$(BIN)/python -m zombiescope.web.description docs && scripts/page types
+	$(BIN)/python -m zombiescope.agent.config.json_schema > build/generated && mv build/generated docs/agent.schema.json
+	$(BIN)/python -m zombiescope.agent.metrics.reference > build/generated && mv build/generated docs/metrics.md
+	$(BIN)/python -m zombiescope.diagnosis.patterns docs/patterns
 
 selftest-recording: setup ## make the built-in recording of `zombiescope selftest` from the founding case
 	@$(BIN)/python scripts/selftest_recording.py
