@@ -109,7 +109,6 @@ def test_units_that_an_image_brings(name: str, tmp_path: Path) -> None:
 # --- one function quotes ---------------------------------------------------------------------------------------------
 
 CHECKED = {
-    ("disk_fault.py", "device"): "matched against the shape of a device",
     ("hung_task.py", "pid"): "an int",
     ("scheduler_contention.py", "crowd.cpu"): "an int",
     ("trainer_starved.py", "worst.cpu"): "an int",

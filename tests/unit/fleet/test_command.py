@@ -75,6 +75,6 @@ def test_what_is_wrong_is_one_line(cli: Cli, arguments: tuple[str, ...], code: i
 def test_without_duckdb_the_command_that_installs_it_is_said(cli: Cli, fleet: Path, tmp_path: Path) -> None:
     (tmp_path / "duckdb.py").write_text("raise ImportError('not here')")
     source = Path(__file__).parents[3] / "src"
-    done = cli("fleet", "report", str(fleet), PYTHONPATH=f"{tmp_path}:{source}")
+    done = cli.process("fleet", "report", str(fleet), PYTHONPATH=f"{tmp_path}:{source}")
     assert done.code == 1
     assert "pip install 'zombiescope[fleet]'" in done.err
