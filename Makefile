@@ -169,10 +169,11 @@ golden: setup ## compare what every command answers about recordings that do not
 golden-accept: setup ## show how these answers differ, and keep the new ones
 	$(BIN)/python -m tests.golden --accept $(ARGS)
 
-lint: setup .venv/.browser .venv/.cluster ## ruff (lint and format) and mypy in strict mode; the page's types, lint and format
+lint: setup .venv/.browser .venv/.cluster ## check code with ruff and mypy, text with the style guide, and the web page's sources
 	$(BIN)/ruff check src tests benchmarks requirements setup.py
 	$(BIN)/ruff format --check src tests benchmarks requirements setup.py
 	$(BIN)/mypy
+	$(BIN)/python scripts/plain_english.py
 	scripts/page check
 
 format: setup ## let ruff format the code, and biome the page
