@@ -132,7 +132,9 @@ def test_05_a_range_on_the_axis_or_the_heat_map_holds_for_every_view(
     visit.settled()
     assert visit.samples() == everything
     visit.page.mouse.move(640, 200)
+    visit.page.keyboard.down("Control")
     visit.page.mouse.wheel(0, -300)
+    visit.page.keyboard.up("Control")
     visit.wait_said("from", re.compile("."))
     visit.page.get_by_role("button", name="Whole recording").click()
     visit.wait_said("from", None)

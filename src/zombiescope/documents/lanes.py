@@ -1,5 +1,5 @@
-"""What stands below the strip on the same axis of time: events, memory cgroups, pressure, GPUs, what Python was
-doing, and where nothing was seen."""
+"""What is drawn below the cores on the same axis of time: events, memory cgroups, pressure, GPUs, Python threads, the
+charts of charts.py, and the gaps of the recording."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import numpy as np
 from zombiescope.base.severity import SEVERITIES
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import python as python_documents
+from zombiescope.documents.charts import charts
 from zombiescope.query.events import events
 from zombiescope.query.gpus import series as gpu_series
-from zombiescope.questions.views import SeriesQuestion
+from zombiescope.questions.filters import FilterQuestion
+from zombiescope.questions.views import NO_FILTERS, THREADS, LanesQuestion
 from zombiescope.questions.window import Window
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints
@@ -26,13 +28,17 @@ MOST_MARKS = 500
 _RESOURCES = ("cpu", "memory", "io")
 
 
-def answer(recording: Recording, question: SeriesQuestion) -> dict[str, Any]:
+def answer(recording: Recording, question: LanesQuestion) -> dict[str, Any]:
     """Raises QuestionError."""
-    return document(recording, question.window.choose(recording), question.columns)
+    window = question.window.choose(recording)
+    return document(recording, window, question.columns, question.filters, question.threads)
 
 
-def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
-    """`most` points of each series."""
+def document(
+    recording: Recording, window: Window, most: int, filters: FilterQuestion = NO_FILTERS, threads: int = THREADS
+) -> dict[str, Any]:
+    """`most` points of each series; `filters` and `threads` are those of the Python lanes."""
+    python, left_out = python_documents.lanes(recording, window, most, filters.chosen(), threads)
     found = events(recording, window.start_us, window.end_us)
     kept = _worst(found)
     return {
@@ -44,7 +50,9 @@ def document(recording: Recording, window: Window, most: int) -> dict[str, Any]:
         "zombies": _zombies(recording, window, most),
         "pressure": _pressure(recording, window, most),
         "gpus": _gpus(recording, window, most),
-        "python": python_documents.lane(recording, window, most),
+        "charts": charts(recording, window, most),
+        "python": python,
+        "python_left_out": left_out,
         "gaps": [
             {"from": gap.from_us / 1e6, "to": gap.to_us / 1e6, "source": gap.source, "why": gap.why}
             for gap in all_gaps(recording, window.start_us, window.end_us)

@@ -306,6 +306,14 @@ def _tasks(recording: Recording, span: Span, filters: Filters) -> Mask:
     return passes
 
 
+def pids_of(recording: Recording, span: Span, filters: Filters) -> frozenset[int]:
+    """The processes of the tasks that pass."""
+    passes = _tasks(recording, span, filters)
+    rows = recording.table("tasks", *span, ("task", "pid"))
+    kept = _holds(passes, columns.ids(rows.column("task")))
+    return frozenset(columns.ids(rows.column("pid"))[kept].tolist()) - {-1}
+
+
 def _fitting(texts: list[str | None], patterns: tuple[str, ...], fits: Callable[[str, str], bool]) -> Mask:
     verdict = {text: text is not None and any(fits(text, each) for each in patterns) for text in set(texts)}
     return np.fromiter((verdict[text] for text in texts), bool, len(texts))

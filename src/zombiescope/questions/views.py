@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NO_FILTERS = FilterQuestion()
 MOST_NODES = 1_000_000
+THREADS = 4
+"""Python threads in the lanes of a page."""
 _MONTH_S = 30 * 86_400
 _AGAINST = "Show how the window differs from FROM..TO (on the command line also from DIR or DIR@FROM..TO)."
 _PRUNE = "Leave out what is narrower; 0 keeps everything. Default: what cannot be seen, or keeps a file below 1 MB."
@@ -158,6 +160,16 @@ class SeriesQuestion(Question):
 
     window: WindowQuestion = WHOLE
     columns: int = parameter(1_200, "At most so many columns or points.", low=1, high=20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class LanesQuestion(SeriesQuestion):
+    """The filters are those of the Python lanes: processes and threads are rows there only."""
+
+    filters: FilterQuestion = NO_FILTERS
+    threads: int = parameter(
+        THREADS, "At most so many Python threads, main threads of GPU processes first.", low=1, high=500
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,6 +236,7 @@ def of_gpus(directory: Path) -> Iterator[Answer]:
     node.gpu(START_US + SECOND, 0)
     node.gpu_second(START_US + SECOND, 0, 97, power_w=690, reasons=4, hw_thermal_ns=5)
     node.gpu_process(START_US + SECOND, 0, 7, "python3")
+    node.add("disks", time=START_US + SECOND, interval_us=SECOND, device="sda", read_bytes=5, written_bytes=0)
     write_segment(directory, node.tables)
     with open_recording(directory) as recording:
         document = document_of(core_documents.answer(recording, CoresQuestion(gpu=True)))

@@ -141,6 +141,19 @@ export interface ChainLink {
   means?: string | null;
 }
 
+/** A lane of lines: what the recording has of disk, network, memory and others. null: nothing was recorded then. */
+export interface Chart {
+  name: string;
+  unit: "bytes/s" | "ratio";
+  at: number[];
+  lines: ChartLine[];
+}
+
+export interface ChartLine {
+  name: string;
+  values: (number | null)[];
+}
+
 /** `ok` is null where it could not be known. */
 export interface Check {
   name: string;
@@ -802,7 +815,9 @@ export interface Lanes {
   zombies: Zombies;
   pressure: Pressure;
   gpus: GpuSeries;
+  charts: Chart[];
   python: PythonLane[];
+  python_left_out: number;
   gaps: Gap[];
 }
 
@@ -976,6 +991,10 @@ export interface PythonLane {
   pid: number;
   tid: number;
   comm: string | null;
+  program: string | null;
+  rank: number | null;
+  main: boolean;
+  gpu: boolean;
   from: number[];
   to: number[];
   what: string[];

@@ -107,10 +107,13 @@ export function attach(surface: HTMLElement, hands: Hands): () => void {
   surface.addEventListener(
     "wheel",
     (event) => {
-      event.preventDefault();
       const sideways =
         Math.abs(event.deltaX) > Math.abs(event.deltaY) ? event.deltaX : event.shiftKey ? event.deltaY : 0;
-      if (sideways) panBy((sideways / Math.max(1, plotWidth.value)) * 1.5);
+      const zooms = event.ctrlKey || event.metaKey;
+      // As in Perfetto and the Firefox Profiler: the wheel alone scrolls, or lanes below the edge could not be reached.
+      if (!sideways && !zooms) return;
+      event.preventDefault();
+      if (sideways && !zooms) panBy((sideways / Math.max(1, plotWidth.value)) * 1.5);
       else zoomBy(wheelFactor(event.deltaY, event.deltaMode), where(event).at);
     },
     { ...options, passive: false },

@@ -86,7 +86,7 @@ export function SelectionBar() {
         )}
         {!span && (
           <span class="faint hint">
-            drag: select · wheel: zoom · <kbd>?</kbd> more
+            drag: select · Ctrl + wheel: zoom · <kbd>?</kbd> more
           </span>
         )}
       </div>

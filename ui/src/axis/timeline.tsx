@@ -1,22 +1,20 @@
-/** The one time axis: ruler, incidents, cores, events, zombies, pressure, GPUs and Python above each other, and what is chosen over all of them. */
+/** The one time axis: ruler, incidents, cores and the lanes of lanes/list.tsx above each other, and what is chosen over all of them. */
 
 import { signal } from "@preact/signals";
-import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { Loading, Problem } from "../chrome/states";
 import { hideTip, showTip } from "../chrome/tip";
-import { clock, compact, count, day, percent, zoneName } from "../format";
-import { CHART_PX, Chart, gpuLines, pressureLines, zombieLines } from "../lanes/charts";
-import { Events } from "../lanes/events";
+import { count, day, zoneName } from "../format";
 import { IncidentSpans } from "../lanes/incidents";
-import { areLoaded, lanes, useLanes } from "../lanes/load";
-import { PythonLanes, pythonThreads, THREAD_PX } from "../lanes/python";
+import { shownLanes } from "../lanes/list";
+import { useLanes } from "../lanes/load";
+import { Row } from "../lanes/row";
 import { TRACK_PX, TrackCanvas, TrackLabel, tracksTitle, useTracks } from "../lanes/tracks";
 import { info, view, zoneOffset } from "../state";
 import { strip, useStrip } from "../strip/load";
 import { StripCanvas, stripHeight } from "../strip/strip";
 import { CellTip, LaneTip } from "../strip/tips";
-import { cut, marks, toX } from "./axis";
+import { marks } from "./axis";
 import { attach, type Pointing } from "./gestures";
 import { plotWidth } from "./moves";
 import { Overlay } from "./overlay";
@@ -25,17 +23,12 @@ import { Toolbar } from "./toolbar";
 
 export const averageShown = signal(true);
 
-const EVERYTHING = /^(recorder|everything)$/;
-
 export function Timeline() {
   const body = useRef<HTMLDivElement>(null);
   const surface = useRef<HTMLDivElement>(null);
   const cores = useStrip();
   const found = useLanes();
   const cells = strip.value;
-  const zombies = zombieLines();
-  const pressure = pressureLines();
-  const gpus = gpuLines();
   const drawn = useTracks();
 
   useLayoutEffect(() => {
@@ -99,34 +92,9 @@ export function Timeline() {
             </Row>
           ))}
           {drawn.by !== "none" && <TracksNote drawn={drawn} />}
-          <Row label="Events" class="event-row" blind={/kernel log|kmsg/}>
-            <Events />
-          </Row>
-          <Row {...lane("Zombies", zombies, compact(zombies.top))} class="chart-row" blind={/cgroup|census/}>
-            {zombies.at.length > 0 && <Chart {...zombies} />}
-            <ReadOnce />
-            <NotMeasured at={zombies.at} missing={/cgroup|census/} />
-          </Row>
-          <Row {...lane("Pressure", pressure, percent(pressure.top))} class="chart-row" blind={/pressure|psi/i}>
-            {pressure.at.length > 0 && <Chart {...pressure} />}
-            <NotMeasured at={pressure.at} missing={/pressure|psi/i} />
-          </Row>
-          {(gpus.at.length > 0 || !!info.value?.gpu_driver) && (
-            <Row {...lane(gpuName(), gpus, "100%")} class="chart-row gpu-row" blind={/^gpu$/}>
-              {gpus.at.length > 0 && <Chart {...gpus} />}
-              <NotMeasured at={gpus.at} missing={/^gpu$/} />
-            </Row>
-          )}
-          {pythonThreads() > 0 && (
-            <Row
-              label={<span class="lane-name">Python</span>}
-              class="chart-row python-row"
-              height={THREAD_PX * pythonThreads()}
-              blind={/^python stacks$/}
-            >
-              <PythonLanes />
-            </Row>
-          )}
+          {shownLanes().map(({ id, Draw }) => (
+            <Draw key={id} />
+          ))}
           <div
             class="surface"
             ref={surface}
@@ -152,67 +120,17 @@ function TracksNote({ drawn }: { drawn: ReturnType<typeof useTracks> }) {
     : answer.problem
       ? answer.problem.what
       : !answer.data
-        ? "counting who ran …"
+        ? "counting samples …"
         : found.length
           ? others > 0
             ? `and ${count(others)} more; filter for one to see it`
             : ""
-          : "nobody was sampled here";
+          : "no sample here";
   if (!words) return null;
   return (
     <Row label={<span class="faint">{tracksTitle(by)}</span>} class="track-row" height={TRACK_PX}>
       <span class="lane-note">{words}</span>
     </Row>
-  );
-}
-
-interface RowSays {
-  label: ComponentChildren;
-  class: string;
-  scale?: string[];
-  height?: number;
-  /** Sources without which this lane sees nothing. */
-  blind?: RegExp;
-  children: ComponentChildren;
-}
-
-function Row({ label, class: kind, scale, height, blind, children }: RowSays) {
-  return (
-    <div class={`axis-row ${kind}`} style={height ? { height: `${height}px` } : undefined}>
-      <div class="axis-label">{label}</div>
-      <div class="axis-plot">
-        {blind && <Gaps of={blind} />}
-        {children}
-      </div>
-      <div class="axis-scale" aria-hidden="true">
-        {scale?.map((text) => (
-          <span key={text}>{text}</span>
-        ))}
-      </div>
-    </div>
-  );
-}
-
-function Named({ name, lines }: { name: string; lines: { name: string; colour: string; dash?: number[] }[] }) {
-  return (
-    <span class="lane-name">
-      {name}
-      <small>
-        {[...lines].reverse().map((line) => (
-          <span key={line.name}>
-            <svg width="12" height="6" aria-hidden="true">
-              <path
-                d="M0 3h12"
-                stroke={`var(${line.colour})`}
-                stroke-width="2"
-                stroke-dasharray={line.dash?.join(" ")}
-              />
-            </svg>
-            {line.name === "memory cgroups" ? "all" : line.name}
-          </span>
-        ))}
-      </small>
-    </span>
   );
 }
 
@@ -228,11 +146,6 @@ function CoresLabel() {
       <small>{cpus.length > 1 ? cpus[cpus.length - 1] : ""}</small>
     </span>
   );
-}
-
-function gpuName(): string {
-  const number = lanes.value?.gpus.count || info.value?.gpus.length || 0;
-  return number > 1 ? `${number} GPUs` : "GPU";
 }
 
 function DayLabel() {
@@ -258,67 +171,6 @@ function Ruler() {
       <i class="ruler-zone" title={`times are in the node's zone, ${zoneName(offset)}`}>
         {zoneName(offset)}
       </i>
-    </div>
-  );
-}
-
-const EMPTY_PX = 20;
-
-/** A lane without a single point is low, and has no scale. */
-function lane(name: string, { at, lines }: { at: number[]; lines: Parameters<typeof Named>[0]["lines"] }, top: string) {
-  const empty = !at.length;
-  return {
-    label: <Named name={name} lines={empty ? [] : lines} />,
-    height: empty ? EMPTY_PX : CHART_PX,
-    ...(empty ? {} : { scale: [top, "0"] }),
-  };
-}
-
-/** One reading makes no line: an import may have a single one. */
-function ReadOnce() {
-  const found = lanes.value?.zombies;
-  if (found?.at.length !== 1 || found.dying[0] == null) return null;
-  return (
-    <span class="lane-note">
-      {count(found.dying[0])} dying, read once at {clock(found.at[0]!, zoneOffset.value)}
-    </span>
-  );
-}
-
-/** A lane without a single point says why, if it is known. */
-function NotMeasured({ at, missing }: { at: number[]; missing: RegExp }) {
-  if (!lanes.value || at.length) return null;
-  const why = info.value?.missing.find((one) => missing.test(one.source));
-  return (
-    <span class="lane-note">
-      {why ? `not recorded: ${why.why}` : areLoaded() ? "not measured in view" : "not loaded"}
-    </span>
-  );
-}
-
-/** Where nothing was recorded is hatched, in the lanes that it concerns. The strip needs none: its cells say it themselves. */
-function Gaps({ of }: { of: RegExp }) {
-  const width = plotWidth.value;
-  const shown = view.value;
-  const offset = zoneOffset.value;
-  return (
-    <div class="gaps" aria-hidden="true">
-      {(lanes.value?.gaps ?? [])
-        .filter((gap) => EVERYTHING.test(gap.source) || of.test(gap.source))
-        .map((gap) => {
-          const visible = cut(gap, shown);
-          if (!visible) return null;
-          const left = toX(shown, width, visible.from);
-          const wide = Math.max(2, toX(shown, width, visible.to) - left);
-          return (
-            <div
-              key={`${gap.from}${gap.source}`}
-              class="gap"
-              style={{ left: `${left}px`, width: `${wide}px` }}
-              title={`no ${gap.source} from ${clock(gap.from, offset)} to ${clock(gap.to, offset)}${gap.why ? `: ${gap.why}` : ""}`}
-            />
-          );
-        })}
     </div>
   );
 }

@@ -11,7 +11,8 @@ const MOUSE: [string, string][] = [
   ["drag an edge of the selection", "adjust it"],
   ["click on the axis", "select one column of time"],
   ["double-click", "zoom to the selection"],
-  ["wheel", "zoom where the pointer is"],
+  ["ctrl + wheel, or pinch", "zoom where the pointer is"],
+  ["wheel", "scroll the lanes"],
   ["shift + wheel, or sideways", "move along"],
   ["click a frame", "zoom the flame graph to it"],
 ];

@@ -117,6 +117,30 @@ export function css([red, green, blue]: Rgb): string {
   return `#${[red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
+const INKS: readonly Rgb[] = [
+  [20, 24, 31],
+  [255, 255, 255],
+];
+
+/** Of WCAG 2: 1 to 21. Text needs 4.5. */
+export function contrast(one: Rgb, other: Rgb): number {
+  const light = (colour: Rgb): number => {
+    const [red, green, blue] = colour.map((part) => {
+      const value = part / 255;
+      return value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+  };
+  const [a, b] = [light(one), light(other)];
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}
+
+/** The ink that can be read on a fill, in either theme. */
+export function inkOn(fill: Rgb): string {
+  const best = INKS.reduce((a, b) => (contrast(a, fill) >= contrast(b, fill) ? a : b));
+  return css(best);
+}
+
 /** A colour as CSS writes it (#rgb, #rrggbb or rgb()), or black. */
 export function parsed(text: string): Rgb {
   const hex = /^#([0-9a-f]{3,8})$/i.exec(text.trim())?.[1];

@@ -5,7 +5,22 @@ import { useEffect } from "preact/hooks";
 import { source } from "../api/source";
 import type { Lanes, Tick, TimelineEvent } from "../api/types";
 import { plotWidth } from "../axis/moves";
-import { type Answer, away, extent, following, info, lastEvent, lastTick, rec, tail, useAnswer, view } from "../state";
+import {
+  type Answer,
+  away,
+  extent,
+  filters,
+  following,
+  info,
+  lastEvent,
+  lastTick,
+  rec,
+  sampleParams,
+  tail,
+  useAnswer,
+  view,
+} from "../state";
+import { pythonThreads } from "./python";
 
 export const lanes = signal<Lanes | null>(null);
 
@@ -32,17 +47,21 @@ export function useLanes(): Answer<Lanes> {
   const live = following.value;
   const columns = Math.max(64, Math.min(1600, Math.floor(plotWidth.value / 2)));
   const ready = info.value !== null && plotWidth.value > 0 && span.to > span.from;
+  // Rows of Python threads obey the filters; nothing else here is of a process.
+  const { pid, tid, comm, unit, container, pod, image } = sampleParams(null, filters.value);
+  const python = { pid, tid, comm, unit, container, pod, image, threads: pythonThreads.value };
+  const chosen = JSON.stringify(python);
   const key = !ready
     ? null
     : live
-      ? `tail ${rec.value} ${Math.floor(tail.value / REFRESH_S)}`
-      : `${rec.value} ${span.from} ${span.to}`;
+      ? `tail ${rec.value} ${Math.floor(tail.value / REFRESH_S)} ${chosen}`
+      : `${rec.value} ${span.from} ${span.to} ${chosen}`;
   const answer = useAnswer(
     key,
     async (signal) => {
       const found = await source().json(
         "lanes",
-        { rec: rec.value, from: span.from.toFixed(3), to: span.to.toFixed(3), columns },
+        { rec: rec.value, from: span.from.toFixed(3), to: span.to.toFixed(3), columns, ...python },
         signal,
       );
       found.events.sort((a, b) => a.at - b.at);

@@ -1,11 +1,9 @@
 /** What the pointer is on: one core in one moment, or the lanes at that moment. */
 
 import { MODES } from "../api/modes";
-import { clock, compact, duration, percent } from "../format";
-import { gpuLines, pressureLines, zombieLines } from "../lanes/charts";
+import { clock, duration, percent } from "../format";
+import { tipRows } from "../lanes/list";
 import { lanes } from "../lanes/load";
-import { pythonRows } from "../lanes/python";
-import { valueAt } from "../lanes/series";
 import { zoneOffset } from "../state";
 import { shares } from "./cells";
 import { strip } from "./load";
@@ -66,33 +64,7 @@ export function CellTip({ at, share }: { at: number; share: number }) {
 
 export function LaneTip({ at }: { at: number }) {
   const offset = zoneOffset.value;
-  const zombies = zombieLines();
-  const pressure = pressureLines();
   const gap = lanes.value?.gaps.find((one) => at >= one.from && at < one.to);
-  const rows: [string, string, string | null][] = [
-    ...[...zombies.lines]
-      .reverse()
-      .map(
-        (line) =>
-          [
-            line.name === "dying" ? "dying memory cgroups" : "all memory cgroups",
-            line.colour,
-            figure(valueAt(zombies.at, line.values, at, 120)),
-          ] as [string, string, string | null],
-      ),
-    ...[...pressure.lines]
-      .reverse()
-      .map(
-        (line) =>
-          [
-            `${line.name === "mem" ? "memory" : line.name} pressure`,
-            line.colour,
-            ratio(valueAt(pressure.at, line.values, at, 120)),
-          ] as [string, string, string | null],
-      ),
-    ...gpuRows(at),
-    ...pythonRows(at),
-  ];
   return (
     <div class="tip-cell">
       <div class="tip-head">
@@ -105,7 +77,7 @@ export function LaneTip({ at }: { at: number }) {
       )}
       <table class="tip-modes">
         <tbody>
-          {rows.map(([name, colour, value]) => (
+          {tipRows(at).map(([name, colour, value]) => (
             <tr key={name}>
               <td>
                 <svg width="10" height="10" aria-hidden="true">
@@ -121,25 +93,3 @@ export function LaneTip({ at }: { at: number }) {
     </div>
   );
 }
-
-/** Nothing on a node without a GPU. */
-function gpuRows(at: number): [string, string, string | null][] {
-  const found = lanes.value?.gpus;
-  if (!found?.count) return [];
-  const rows = [...gpuLines().lines].reverse().map((line): [string, string, string | null] => {
-    const value = valueAt(found.at, line.values, at, 120);
-    return [gpuWords(line.name, at), line.colour, value === null ? null : percent(value / 100)];
-  });
-  const power = valueAt(found.at, found.power_w, at, 120);
-  return [...rows, ["GPU power", "--faint", power === null ? null : `${Math.round(power)} W`]];
-}
-
-function gpuWords(line: string, at: number): string {
-  const found = lanes.value?.gpus;
-  if (line === "mean") return (found?.count ?? 0) > 1 ? `mean of ${found?.count} GPUs` : "GPU utilisation";
-  const number = found ? valueAt(found.at, found.lowest_gpu, at, 120) : null;
-  return number === null ? "least busy GPU" : `least busy: GPU ${number}`;
-}
-
-const figure = (value: number | null): string | null => (value === null ? null : compact(value));
-const ratio = (value: number | null): string | null => (value === null ? null : percent(value, 3));

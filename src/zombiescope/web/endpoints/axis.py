@@ -10,11 +10,12 @@ from zombiescope.documents import cores as core_documents
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
-from zombiescope.questions.views import CoresQuestion, EventsQuestion, SeriesQuestion
+from zombiescope.questions.views import CoresQuestion, EventsQuestion, LanesQuestion, SeriesQuestion
 from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says
 
 Series = Annotated[SeriesQuestion, Depends(query(SeriesQuestion))]
+Lanes = Annotated[LanesQuestion, Depends(query(LanesQuestion))]
 Cores = Annotated[CoresQuestion, Depends(query(CoresQuestion))]
 Events = Annotated[EventsQuestion, Depends(query(EventsQuestion))]
 
@@ -30,8 +31,9 @@ def routes(responder: Responder) -> APIRouter:
         )
 
     @router.get("/lanes", **says("events --json, cgroups --json, info --json"))
-    def lanes(request: Request, question: Series, rec: Rec = None) -> Response:
-        """Events (the worst 2,000), memory cgroups, pressure, and where the recording is blind."""
+    def lanes(request: Request, question: Lanes, rec: Rec = None) -> Response:
+        """Events (the worst 2,000), memory cgroups, pressure, GPUs, Python threads, disks, network and memory, and the
+        gaps of the recording."""
         return responder.answer(
             request, "lanes", rec, lambda _, recording: lane_documents.answer(recording, question), question.window
         )

@@ -206,13 +206,29 @@ class GpuSeries(TypedDict):
     power_w: list[float | None]
 
 
+class ChartLine(TypedDict):
+    name: str
+    values: list[float | None]
+
+
+class Chart(TypedDict):
+    """A lane of lines: what the recording has of disk, network, memory and others. null: nothing was recorded then."""
+
+    name: str
+    unit: Literal["bytes/s", "ratio"]
+    at: list[float]
+    lines: list[ChartLine]
+
+
 class Lanes(Window):
     events: list[TimelineEvent]
     events_left_off: int
     zombies: Zombies
     pressure: Pressure
     gpus: GpuSeries
+    charts: list[Chart]
     python: list[PythonLane]
+    python_left_out: int
     gaps: list[Gap]
 
 

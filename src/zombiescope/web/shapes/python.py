@@ -55,13 +55,18 @@ PythonLane = TypedDict(
         "pid": int,
         "tid": int,
         "comm": str | None,
+        "program": str | None,
+        "rank": int | None,
+        "main": bool,
+        "gpu": bool,
         "from": list[float],
         "to": list[float],
         "what": list[str],
         "waits": list[bool],
     },
 )
-"""Where own code of a thread was over time, span by span."""
+"""Where own code of a thread was over time, span by span. `program`: the script or module; `main`: the first thread of
+its process; `gpu`: the process was on a GPU."""
 
 
 class PythonThreads(Window):

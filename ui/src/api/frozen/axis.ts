@@ -2,7 +2,7 @@
 
 import { type Columns, decode, encode, type TypedArray } from "../columns";
 import { MODES } from "../modes";
-import type { Lanes, Span, StripHeader } from "../types";
+import type { Chart, Lanes, Span, StripHeader } from "../types";
 
 /** The finest strip that has all of the span, else the one that has most of it. */
 export function finest(strips: readonly Columns<StripHeader>[], span: Span): Columns<StripHeader> | null {
@@ -28,6 +28,12 @@ export function cutStrip<H>(strip: Columns<StripHeader>, span: Span): Columns<H>
   return decode<H>(encode({ ...scalars, from, to: from + (end - first) * header.column_s, columns: end - first }, cut));
 }
 
+function cutChart(chart: Chart, inside: (at: number) => boolean): Chart {
+  const kept = chart.at.map(inside);
+  const lines = chart.lines.map(({ name, values }) => ({ name, values: values.filter((_, n) => kept[n]) }));
+  return { ...chart, at: chart.at.filter(inside), lines };
+}
+
 export function cutLanes(lanes: Lanes, span: Span): Lanes {
   const inside = (at: number) => at >= span.from && at < span.to;
   return {
@@ -37,6 +43,7 @@ export function cutLanes(lanes: Lanes, span: Span): Lanes {
     zombies: cutSeries(lanes.zombies, inside),
     pressure: cutSeries(lanes.pressure, inside),
     gpus: cutSeries(lanes.gpus, inside),
+    charts: (lanes.charts ?? []).map((chart) => cutChart(chart, inside)),
     python: lanes.python.map((lane) => cutLane(lane, span)),
   };
 }

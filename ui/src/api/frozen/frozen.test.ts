@@ -251,11 +251,17 @@ describe("the time axis of a frozen page", () => {
       to: 9,
       events: [event(1), event(5)],
       events_left_off: 0,
+      charts: [{ name: "disk", unit: "bytes/s", at: [1, 5, 8], lines: [{ name: "read", values: [1, null, 3] }] }],
+      python_left_out: 0,
       python: [
         {
           pid: 7,
           tid: 7,
           comm: "trainer",
+          program: "train.py",
+          rank: 0,
+          main: true,
+          gpu: true,
           from: [1, 5],
           to: [2, 5],
           what: ["a x.py:1", "b x.py:2"],
@@ -268,6 +274,7 @@ describe("the time axis of a frozen page", () => {
       gpus: { at: [1, 5], count: 2, mean: [90, 10], lowest: [80, 2], lowest_gpu: [0, 1], power_w: [1200, null] },
     };
     const cut = cutLanes(lanes, { from: 4, to: 6 });
+    expect(cut.charts[0]).toMatchObject({ at: [5], lines: [{ values: [null] }] });
     expect([cut.gpus.count, cut.gpus.mean, cut.gpus.lowest_gpu]).toEqual([2, [10], [1]]);
     expect([cut.events.length, cut.gaps.length, cut.zombies.dying]).toEqual([1, 0, [1]]);
     expect(cut.python.map((lane) => [lane.from, lane.what, lane.waits])).toEqual([[[5], ["b x.py:2"], [false]]]);
