@@ -161,8 +161,14 @@ def _about(request: Request, line: Leak) -> Iterator[Known]:
     yield Known("container", request.said + again, request.runs, "containers", "containers")
     if request.kind == "script":
         command = f": {request.command}" if request.command else ""
-        who = Actor(request.actor.comm, unit=request.actor.unit).name
-        yield Known("requested by", f"{who}{command}", None, None, "containers")
+        who = replace(request.actor, image=None).name
+        seen = "; it was connected to the runtime's socket when they were made" if request.how == "socket" else ""
+        yield Known("requested by", f"{who}{command}{seen}", request.how, None, "containers")
+    if request.kind == "catalogue":
+        said = f"{request.actor.unit} runs this image, by the catalogue of agents; no client of the runtime was seen"
+        yield Known("requested by", said, "catalogue", None, "catalogue")
+    if request.manager:
+        yield Known("managed by", f"{request.manager}, as the containers' labels say", None, None, "containers")
     if request.policy and request.kind == "restart policy":
         counted = "" if request.restarts is None else f", {request.restarts:,} restarts as the runtime counts them"
         yield Known("restart policy", f"{request.policy}{counted}", request.policy, None, "containers")

@@ -1,26 +1,30 @@
-"""Who asked for containers: the script that runs them, their restart policy, or the pods they belong to.
+"""Who asked for containers: the program that runs them, their restart policy, or the pods they belong to.
 
 A runtime makes a container's cgroup, processes and mounts for somebody else. The recording's table of containers says
 for whom, container by container; here they are added up, so that 2,200 of them that one loop ran are one request.
 Names are those that somebody gave to containers, images and pods, so they are compared and never taken apart, but for
 the end that Kubernetes makes itself.
+
+The last resort is the audit's catalogue: it knows which unit runs the image of a common agent. A request of that kind
+says so (`kind` "catalogue"), because nothing on the node showed it.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from zombiescope.audit import catalogue
 from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.thresholds import RESTARTED_RUNS, RESTARTED_RUNS_WHATEVER_POLICY
 from zombiescope.query.containers import Container
 from zombiescope.store.container_names import pod_owner
 
-Kind = Literal["script", "restart policy", "pod", "image"]
+Kind = Literal["script", "restart policy", "pod", "catalogue", "image"]
 
 _ORDINAL = re.compile(r"-[0-9]+$")
 
@@ -39,6 +43,10 @@ class Request:
     """As the runtime counts them, of the one with most."""
     policy: str | None
     command: str | None
+    how: str | None = None
+    """How the one who asked is known: "command line" or "socket"."""
+    manager: str | None = None
+    """What the containers' labels name."""
 
     @property
     def said(self) -> str:
@@ -62,10 +70,12 @@ def _count(number: int, noun: str) -> str:
 def requests(containers: Iterable[Container]) -> list[Request]:
     """Those that somebody can be named for, most runs first."""
     groups: defaultdict[tuple[Kind, Hashable], list[Container]] = defaultdict(list)
+    by_id: dict[str, Container] = {}
     for container in containers:
+        by_id[container.id] = container
         if (key := _key(container)) is not None:
             groups[key].append(container)
-    made = [_request(kind, key, members) for (kind, key), members in groups.items()]
+    made = [_request(kind, key, members, by_id) for (kind, key), members in groups.items()]
     return sorted(made, key=lambda one: (-one.runs, str(one.key)))
 
 
@@ -93,34 +103,40 @@ def _key(container: Container) -> tuple[Kind, Hashable] | None:
     if _restarted(container):
         return "restart policy", (container.image or container.id, container.restart_policy)
     who = _who(container)
-    if who != (None, None):
+    if any(who):
         return "script", who
+    if container.image and (agent := catalogue.shipped().agent_of_image(container.image)) is not None:
+        return "catalogue", agent.unit
     return ("image", container.image) if container.image else None
 
 
-def _who(container: Container) -> tuple[str | None, str | None]:
-    """(program, unit) that asked, without those who carry out: of `ExecStart=docker run` it is the unit alone."""
+def _who(container: Container) -> tuple[str | None, str | None, str | None]:
+    """(program, unit, container) that asked, without those who carry out: of `ExecStart=docker run` it is the unit
+    alone."""
     unit = None if is_carrier_unit(container.requester_unit) else container.requester_unit
     program = container.requester
-    return None if carries_out(program, container.requester_pid) else program, unit
+    inside = None if unit else container.requester_container
+    return None if carries_out(program, container.requester_pid) else program, unit, inside
 
 
-def _request(kind: Kind, key: Hashable, members: list[Container]) -> Request:
+def _request(kind: Kind, key: Hashable, members: list[Container], by_id: Mapping[str, Container]) -> Request:
     top = max(members, key=lambda one: (_runs(one), one.at_us))
     policies = Counter(one.restart_policy for one in members if one.restart_policy)
     return Request(
         kind,
         (kind, key),
-        _actor(kind, top, members),
+        _actor(kind, top, members, by_id),
         len(members),
         sum(_runs(one) for one in members),
         max((one.restarts for one in members if one.restarts is not None), default=None),
         policies.most_common(1)[0][0] if policies else None,
         top.requester_command,
+        top.requester_how,
+        top.manager,
     )
 
 
-def _actor(kind: Kind, top: Container, members: list[Container]) -> Actor:
+def _actor(kind: Kind, top: Container, members: list[Container], by_id: Mapping[str, Container]) -> Actor:
     images = Counter(one.image for one in members if one.image)
     image = images.most_common(1)[0][0] if images else None
     names = {one.name for one in members if one.name}
@@ -130,9 +146,18 @@ def _actor(kind: Kind, top: Container, members: list[Container]) -> Actor:
         pod = top.pod if len(pods) == 1 else family(top.pod or "")
         return Actor(pod=pod, namespace=top.namespace, image=image, container_name=name, owner=top.owner)
     if kind == "script":
-        program, unit = _who(top)
+        program, unit, inside = _who(top)
         pid = top.requester_pid if program else None
+        if inside is not None:
+            home = by_id.get(inside) or Container(inside)
+            return Actor(
+                comm=program, pid=pid, container=inside, container_name=home.name, image=home.image, pod=home.pod,
+                namespace=home.namespace, owner=home.owner, cgroup=home.cgroup,
+            )  # fmt: skip
         return Actor(comm=program, pid=pid, unit=unit, image=image, container_name=name)
+    if kind == "catalogue":
+        agent = catalogue.shipped().agent_of_image(image or "")
+        return Actor(unit=agent.unit if agent else None, image=image, container_name=name)
     if len(members) == 1:
         return Actor(container=top.id, container_name=top.name, image=image, cgroup=top.cgroup)
     return Actor(image=image, container_name=None)

@@ -96,7 +96,7 @@ def _container(one: Container) -> dict[str, Any]:
 
 def _requester(one: Container) -> dict[str, Any]:
     known = {"comm": one.requester, "pid": one.requester_pid, "unit": one.requester_unit}
-    return {**known, "command": one.requester_command}
+    return {**known, "command": one.requester_command, "container": one.requester_container, "how": one.requester_how}
 
 
 def _family(family: Family, loop: Loop | None) -> dict[str, Any]:

@@ -46,6 +46,12 @@ class Container(NamedTuple):
     requester_command: str | None = None
     owner: str | None = None
     """The pod's, as the API server says: Deployment/web."""
+    requester_container: str | None = None
+    """The container that the requester runs in."""
+    requester_how: str | None = None
+    """How the requester is known: "command line" or "socket"."""
+    manager: str | None = None
+    """Who manages it, as its labels say: "compose project web"."""
     at_us: int = 0
     starts: int = 0
     """How often it was started in the span that was asked for."""

@@ -10,11 +10,12 @@ Nothing here looks for processes. Bounded: MAX_CLIENTS at a time, EXECS_PER_S th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zombiescope.kernel import process
 from zombiescope.node.containers.client import PROGRAMS
 from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.peers import Peer
 from zombiescope.node.containers.requester import Asking, Requester
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.container_lookup import (
@@ -31,6 +32,9 @@ MAX_CLIENTS = 64
 EXECS_PER_S = 20
 REMEMBERED_US = 30_000_000
 """An ended client can still be asked about containers that were made before its end."""
+
+LOOKS_NEEDED = 3
+MAX_IMAGES = 256
 
 EXECUTED = " || ".join(f'filename ~ "*/{name}"' for name in PROGRAMS)
 
@@ -115,6 +119,51 @@ class Clients:
         first = min(those, key=lambda one: one.at_us)
         first.is_served = first.asking.client.asks_for_one
         return first.asking.requester
+
+
+# --- those that ask over the API -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Looks:
+    """Of the containers of one image: how often each client was connected when one was made."""
+
+    count: int = 0
+    seen: dict[tuple[str | None, ...], int] = field(default_factory=dict)
+
+
+class Connected:
+    """Names the client that was connected to the runtime whenever a container of an image was made.
+
+    A connection that is new at the creation names its client at once, if no other is. A client whose connection lasts
+    could also be a monitoring agent: it is named after LOOKS_NEEDED creations, if it is the only one that was there
+    each time. Bounded: MAX_IMAGES, and in each MAX_CLIENTS."""
+
+    def __init__(self) -> None:
+        self._images: dict[tuple[str | None, str | None], _Looks] = {}
+
+    def requester(self, known: Description, peers: tuple[Peer, ...]) -> Requester | None:
+        people = {peer.who.identity: peer.who for peer in peers}
+        looks = self._looks(known)
+        looks.count += 1
+        for identity in people:
+            if identity in looks.seen or len(looks.seen) < MAX_CLIENTS:
+                looks.seen[identity] = looks.seen.get(identity, 0) + 1
+        fresh = {peer.who.identity for peer in peers if peer.is_new}
+        if len(fresh) == 1:
+            return people[fresh.pop()]
+        if looks.count < LOOKS_NEEDED or fresh:
+            return None
+        always = [identity for identity, times in looks.seen.items() if times == looks.count]
+        return people.get(always[0]) if len(always) == 1 else None
+
+    def _looks(self, known: Description) -> _Looks:
+        image = (known.runtime, known.image)
+        found = self._images.pop(image, None) or _Looks()
+        self._images[image] = found
+        if len(self._images) > MAX_IMAGES:
+            del self._images[next(iter(self._images))]
+        return found
 
 
 def _identity(who: Requester | None) -> tuple[str | None, ...]:

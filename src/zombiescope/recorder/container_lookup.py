@@ -6,10 +6,12 @@ has none."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from zombiescope.node.containers import identity, requester
 from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.peers import LATEST_S, Peer, Peers
 from zombiescope.node.containers.places import Places
 from zombiescope.node.containers.requester import Asking
 from zombiescope.recorder.worker import Worker
@@ -32,6 +34,8 @@ class ContainerQuestion:
     """Where its runtime keeps its files."""
     cgroup: str | None = None
     """The directory of its cgroup."""
+    made_us: int = 0
+    """When its cgroup was made, if that was just now: who is connected to the runtime is looked at too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,10 @@ class RunningClientsQuestion:
 class ContainerAnswer:
     question: ContainerQuestion
     description: Description
+    peers: tuple[Peer, ...] | None = None
+    """Who was connected to its runtime when it was made; None: not looked at, or not all of them are known."""
+    blind: str | None = None
+    """Why connections could not be looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,7 @@ class ContainerLookup(Worker[Question, Answer]):
         super().__init__("containers", lambda: self._answer, MAX_QUEUED, 2 * MAX_QUEUED)
         self._root = root
         self._places = Places()
+        self._peers = Peers(root)
 
     def _answer(self, question: Question) -> Answer:
         root = self._root
@@ -96,4 +105,8 @@ class ContainerLookup(Worker[Question, Answer]):
             question.container, runtime=question.runtime, pod_uid=question.pod_uid, pid=question.pid,
             cgroup=question.cgroup, places=self._places, root=root,
         )  # fmt: skip
-        return ContainerAnswer(question, found)
+        if not question.made_us or found.pod_uid is not None:
+            return ContainerAnswer(question, found)
+        is_late = abs(time.time() - question.made_us / 1e6) > LATEST_S
+        peers = None if is_late else self._peers.of(found.runtime)
+        return ContainerAnswer(question, found, peers, self._peers.why)

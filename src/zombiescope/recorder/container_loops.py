@@ -37,6 +37,7 @@ class TrackedContainer:
             known.pod_uid or self.owner.pod_uid, self.cgroup, self.started_us, self.exited_us, known.code, self.runs,
             known.restarts, known.restart_policy, who.comm if who else None, who.pid if who else None,
             who.unit if who else None, who.command if who else None, known.owner,
+            who.container if who else None, who.how if who else None, known.manager,
         )  # fmt: skip
 
 

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Iterator
 from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.node.containers.description import Description
 from zombiescope.recorder.budget import Budget
-from zombiescope.recorder.clients import Clients
+from zombiescope.recorder.clients import Clients, Connected
 from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
 from zombiescope.recorder.container_loops import Loops, TrackedContainer
 from zombiescope.recorder.feed import FedPod
+from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.tracepoints import Tracepoint
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
@@ -48,6 +49,7 @@ MAX_OVER = 2048
 SAID_AGAIN = 64
 """Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
 SOURCE = "containers"
+CONNECTIONS = "clients of container runtimes"
 GUESTS = "/user.slice/"
 MAX_GUESTS = MAX_CONTAINERS // 8
 MAX_PODS = 2048
@@ -56,10 +58,14 @@ MAX_PODS = 2048
 class ContainerTracker:
     """Fed by the tracepoints of cgroups, by the first walk and by the lookup thread's answers."""
 
-    def __init__(self, batch: Batch, ask: Callable[[Question], bool], root: str = "/") -> None:
+    def __init__(
+        self, batch: Batch, ask: Callable[[Question], bool], root: str = "/", sources: Sources | None = None
+    ) -> None:
         self._batch = batch
+        self._sources = sources
         self._ask = ask
         self._clients = Clients(ask, root)
+        self._connected = Connected()
         self._known: dict[str, TrackedContainer] = {}  # the living, and after them in `_ended` those that are over
         self._ended: dict[str, None] = {}
         self._changed: dict[str, None] = {}
@@ -101,7 +107,7 @@ class ContainerTracker:
         self._ended_guests.pop(one.id, None)
         self._changed[one.id] = None
         budget = self._guests_budget if one.id in self._guests else self._budget
-        if not budget.take(wall_us) or not self._inquire(one, pid):
+        if not budget.take(wall_us) or not self._inquire(one, pid, wall_us):
             self._postpone(one)
 
     def exists(self, path: str) -> None:
@@ -185,9 +191,11 @@ class ContainerTracker:
         else:
             self.unnamed += not one.is_asked
 
-    def _inquire(self, one: TrackedContainer, pid: int = 0) -> bool:
+    def _inquire(self, one: TrackedContainer, pid: int = 0, made_us: int = 0) -> bool:
         place = None if self.mount is None or "/.." in one.cgroup else self.mount + one.cgroup
-        question = ContainerQuestion(one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs, cgroup=place)
+        question = ContainerQuestion(
+            one.id, one.owner.runtime, one.owner.pod_uid, pid, one.runs, cgroup=place, made_us=made_us
+        )
         one.is_asked = self._ask(question) or one.is_asked
         one.tries += 1
         return one.is_asked
@@ -223,6 +231,7 @@ class ContainerTracker:
         if one.known.name is None and one.exited_us is None and one.tries < MAX_TRIES:
             one.is_asked = False
             self._postpone(one)
+        self._note_blind(answer)
         if one.requester is not None:
             return
         if one.started_us is not None:
@@ -230,6 +239,18 @@ class ContainerTracker:
             one.requester = self._clients.requester(one.id, one.known, one.started_us, again=again)
         else:  # older than the recorder: time says nothing, so a client must name it, or its image
             one.requester = self._clients.requester(one.id, one.known, self._since_us, again=False, least=2)
+        if one.requester is None and answer.peers and not _is_restarted(one):
+            one.requester = self._connected.requester(one.known, answer.peers)
+
+    def _note_blind(self, answer: ContainerAnswer) -> None:
+        """Whether connections to the runtimes can be seen here, as the last look says."""
+        if self._sources is None or not answer.question.made_us or _is_of_a_pod(answer):
+            return
+        if answer.blind is not None:
+            grant = "give the recorder the host's network namespace (hostNetwork: true)"
+            self._sources.lacks(CONNECTIONS, answer.blind, grant, self._since_us)
+        else:
+            self._sources.has(CONNECTIONS, self._since_us)
 
     def _ask_later(self, wall_us: int) -> None:
         while self._later:
@@ -274,6 +295,16 @@ class ContainerTracker:
         """A new segment says those that are there again, and the last of those that ended."""
         self._changed.update((one.id, None) for one in self._known.values() if one.exited_us is None)
         self._changed.update(dict.fromkeys(list(self._ended)[-SAID_AGAIN:]))
+
+
+def _is_of_a_pod(answer: ContainerAnswer) -> bool:
+    """Kubernetes asks for a pod's containers, so nothing is looked up for them."""
+    return answer.description.pod_uid is not None
+
+
+def _is_restarted(one: TrackedContainer) -> bool:
+    """By its runtime's own policy: no client asks again."""
+    return one.runs > 1 and one.known.restart_policy not in (None, "", "no")
 
 
 def _uid(one: TrackedContainer) -> str:

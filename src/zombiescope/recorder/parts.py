@@ -135,7 +135,7 @@ class Parts:
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
         self.container_lookup = ContainerLookup(root)
         self.containers = self.cgroups.containers = start.part(
-            "containers", lambda at: ContainerTracker(self.batch, self.container_lookup.ask, at), root
+            "containers", lambda at: ContainerTracker(self.batch, self.container_lookup.ask, at, sources), root
         )
         self.containers.mount = self.cgroups.hierarchy.mount if self.cgroups.hierarchy else None
         traced = [TX_TIMEOUT, *self.cgroups.tracepoints(), *self.containers.tracepoints()]

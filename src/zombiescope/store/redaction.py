@@ -71,7 +71,8 @@ class Redaction:
         """The words that containers are known by."""
         for column, kind in (("name", "container"), ("image", "image"), ("namespace", "namespace"), ("pod", "pod"),
                              ("requester", "task"), ("requester_unit", "unit"), ("requester_command", "command"),
-                             ("id", "id"), ("pod_uid", "id"), ("owner", "owner")):  # fmt: skip
+                             ("id", "id"), ("pod_uid", "id"), ("owner", "owner"),
+                             ("requester_container", "id"), ("manager", "manager")):  # fmt: skip
             for word in set(columns.texts(rows.column(column))):
                 if word and word not in self._words:
                     self._words[word] = self._made(kind, word)

@@ -199,16 +199,17 @@ CGROUP_STATS = _table(
 was added since their last row."""
 
 CONTAINERS = _state(
-    44, "containers", ("id",), time="time", id="text", name="text", image="text", runtime="text plain",
+    56, "containers", ("id",), time="time", id="text", name="text", image="text", runtime="text plain",
     namespace="text", pod="text", pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int",
     restarts="int", restart_policy="text plain", requester="text", requester_pid="int pid", requester_unit="text",
-    requester_command="text", owner="text",
+    requester_command="text", owner="text", requester_container="text", requester_how="text plain", manager="text",
 )  # fmt: skip
 """A container, as far as its bundle, its runtime's files and its pod's directory said; a later row of the same id
 replaces the earlier one, and every segment says those that are there again. `runs`: how often its cgroup was made while
-the recorder watched; `restarts`: what the runtime counts; `requester`: who ran the client (docker run) that asked for
-it. `id` is the whole id, `pod` the pod's name, `owner` the pod's as the API server says ("Deployment/web"); null where
-nobody asks that server."""
+the recorder watched; `restarts`: what the runtime counts; `requester`: the process that asked the runtime for it, with
+its unit or its container; `requester_how`: "command line" of a client (docker run) or "socket", a connection to the
+runtime's socket when the container was made; `manager`: what the container's labels name. `id` is the whole id, `pod`
+the pod's name, `owner` the pod's as the API server says ("Deployment/web"); null where nobody asks that server."""
 
 QUEUES = _state(13, "queues", ("nic", "queue"), time="time", nic="text", queue="text", irq="int", cpus="text plain")
 """Which cores serve a NIC queue's interrupt (cpus as in "0-3,8"); written when it changes and at segment start."""
@@ -337,6 +338,12 @@ RETIRED = {
         pod="text", pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int",
         restarts="int", restart_policy="text plain", requester="text", requester_pid="int pid", requester_unit="text",
         requester_command="text",
+    ),
+    44: _table(
+        44, "containers", time="time", id="text", name="text", image="text", runtime="text plain", namespace="text",
+        pod="text", pod_uid="text", cgroup="text", started="time", exited="time", code="int", runs="int",
+        restarts="int", restart_policy="text plain", requester="text", requester_pid="int pid", requester_unit="text",
+        requester_command="text", owner="text",
     ),
 }  # fmt: skip
 """Blocks of older segments: read into the table that has their name now; columns they lack have no values."""

@@ -18,6 +18,7 @@ from zombiescope.store.reader import open_recording
 
 READ = f"{' '.join(SYSCALL)} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
 IMAGE = "registry.local/ecs-agent:1.2"
+ECS = "docker.io/amazon/amazon-ecs-agent:latest"
 RUNC = {"comm": "runc", "pid": 4711, "unit": "containerd.service"}
 PID_1 = {"comm": "systemd", "pid": 1, "unit": "init.scope"}
 KUBELET = {"comm": "kubelet", "pid": 900, "unit": "kubelet.service"}
@@ -105,6 +106,60 @@ def test_a_loop_that_runs_containers_is_the_script_that_runs_them(
     assert f"that agent-loop (agent-loop.service), which runs {IMAGE}, leaks" in cause.summary
     assert {"leak", "container", "requested by"} <= facts_of(cause).keys()
     assert {link.source for link in cause.chain if link.step in ("container", "requested by")} == {"containers"}
+
+
+@pytest.mark.parametrize(("path", "line", "creator"), LAYOUTS)
+def test_a_supervisor_that_asks_over_the_socket_is_its_unit(
+    tmp_path: Path, path: str, line: str, creator: dict[str, Any]
+) -> None:
+    """The founding agent: ever new containers, a unit that systemd never restarts, and no client's command line."""
+    asked = {"requester": "amazon-ecs-init", "requester_pid": 812, "requester_unit": "ecs.service"}
+    made = run(
+        leak(scene(), line, 5_000, creator, names=5_000), path, 39, image=ECS, name="ecs-agent", requester_how="socket",
+        **asked,
+    )  # fmt: skip
+    cause = cause_of(made, tmp_path)
+    assert cause.culprit is not None
+    assert (cause.culprit.comm, cause.culprit.unit) == ("amazon-ecs-init", "ecs.service")
+    assert [link.value for link in cause.chain if link.step == "requested by"] == ["socket"]
+    assert "systemctl disable --now ecs.service" in [step.command for step in cause.fix.steps]
+
+
+@pytest.mark.parametrize(("path", "line", "creator"), LAYOUTS)
+def test_an_agents_image_names_its_unit_as_the_last_resort(
+    tmp_path: Path, path: str, line: str, creator: dict[str, Any]
+) -> None:
+    made = run(leak(scene(), line, 5_000, creator, names=5_000), path, 39, image=ECS, name="ecs-agent")
+    cause = cause_of(made, tmp_path)
+    assert cause.culprit is not None
+    assert cause.culprit.unit == "ecs.service"
+    assert [link.value for link in cause.chain if link.step == "requested by"] == ["catalogue"]
+    assert "systemctl disable --now ecs.service" in [step.command for step in cause.fix.steps]
+
+
+@pytest.mark.parametrize(("path", "line", "creator"), LAYOUTS[:1])
+def test_a_client_inside_a_container_is_that_container(
+    tmp_path: Path, path: str, line: str, creator: dict[str, Any]
+) -> None:
+    """A runner that has the runtime's socket mounted."""
+    home = f"{0xC1:064x}"
+    asked = {"requester": "runner", "requester_pid": 812, "requester_container": home, "requester_how": "socket"}
+    made = run(leak(scene(), line, 5_000, creator, names=5_000), path, 39, image="job:1", **asked)
+    made.made.container(
+        START_US + SECOND, home, name="main", pod="runner-0", namespace="ci", cgroup=f"/kubepods/podx/{home}"
+    )
+    who = cause_of(made, tmp_path).culprit
+    assert who is not None
+    assert (who.comm, who.container, who.unit) == ("runner", home, None)
+
+
+def test_what_labels_name_is_told_and_proves_nothing(tmp_path: Path) -> None:
+    made = run(leak(scene(), "/docker/*", 5_000, RUNC, names=5_000), "/docker/{}", 39, image=IMAGE,
+               manager="compose project web")  # fmt: skip
+    cause = cause_of(made, tmp_path)
+    assert "compose project web" in facts_of(cause)["managed by"]
+    assert cause.culprit is not None
+    assert (cause.culprit.unit, cause.culprit.image) == (None, IMAGE)
 
 
 @pytest.mark.parametrize(("path", "line", "creator"), LAYOUTS)

@@ -26,7 +26,7 @@ def node(tmp_path: Path) -> Node:
 
 def test_a_container_is_one_row_when_it_is_known(node: Node) -> None:
     node.made(1)
-    assert node.asked == [ContainerQuestion(cid(1), "docker", None, 99, 1)]
+    assert node.asked == [ContainerQuestion(cid(1), "docker", None, 99, 1, made_us=START)]
     node.second(*node.answer())
     row = node.last(1)
     assert (row["name"], row["image"], row["runs"], row["started"]) == ("agent", AGENT.image, 1, START)

@@ -1075,12 +1075,14 @@ export interface RecordingList {
   fleet: boolean;
 }
 
-/** Who ran the client that asked for a container. */
+/** The process that asked a runtime for a container; `how` it is known: "command line" or "socket". */
 export interface Requester {
   comm: string | null;
   pid: number | null;
   unit: string | null;
   command: string | null;
+  container: string | null;
+  how: string | null;
 }
 
 export interface RuledOut {

@@ -46,6 +46,8 @@ class Agent:
     """Its makers want it to be restarted for ever."""
     terminal_status: tuple[int, ...] = ()
     """Exit statuses with which it says that restarting it is of no use."""
+    images: tuple[str, ...] = ()
+    """Images of the containers that this unit runs, without registry host docker.io and without tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,11 @@ class Catalogue:
     def agent(self, unit: str) -> Agent | None:
         return next((agent for agent in self.agents if agent.unit == unit), None)
 
+    def agent_of_image(self, image: str) -> Agent | None:
+        """The agent whose unit runs containers of an image."""
+        name = plain_image(image)
+        return next((agent for agent in self.agents if name in agent.images), None)
+
 
 _KINDS: dict[str, type[Agent] | type[Kernel] | type[HierarchyDefault] | type[Hint]] = {
     "agents": Agent,
@@ -114,6 +121,12 @@ _KINDS: dict[str, type[Agent] | type[Kernel] | type[HierarchyDefault] | type[Hin
 }
 _PATTERNS = ("holds", "kernel")
 _CHOICES = {"severity": ("info", "warning", "critical"), "kind": ("orchestrator", "cloud"), "hierarchy": (0, 1, 2)}
+
+
+def plain_image(image: str) -> str:
+    """amazon/amazon-ecs-agent of docker.io/amazon/amazon-ecs-agent:latest."""
+    head, slash, last = image.partition("@")[0].rpartition("/")
+    return (head + slash + last.partition(":")[0]).removeprefix("docker.io/").removeprefix("library/")
 
 
 def number_of(version: str) -> tuple[int, ...]:

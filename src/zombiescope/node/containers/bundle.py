@@ -19,7 +19,7 @@ from typing import Any
 from zombiescope.base.secrets import mask_words
 from zombiescope.kernel import process
 from zombiescope.kernel.procfile import at, read_link
-from zombiescope.node.containers import files
+from zombiescope.node.containers import files, labelled
 from zombiescope.node.containers.description import Description
 
 STATES = (
@@ -78,6 +78,7 @@ def parse(data: bytes, uid: int = 0) -> Bundle | None:
         namespace=_first(known, _NAMESPACE),
         pod=_first(known, _POD),
         pod_uid=_first(known, _POD_UID),
+        manager=labelled.manager(known),
         restarts=next((count for key in _RESTARTS if (count := files.whole(known.get(key))) is not None), None),
         arguments=_arguments(files.part(spec, "process").get("args")),
     )

@@ -25,6 +25,8 @@ class Description:
     """Where its runtime keeps its files."""
     owner: str | None = None
     """The pod's, as the API server says: Deployment/web. No file of the node has it."""
+    manager: str | None = None
+    """Who manages it, as its labels say: "compose project web"."""
 
     def filled(self, other: Description) -> Description:
         """With what another source knows and this one does not."""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from zombiescope.kernel.procfile import at, read_file
-from zombiescope.node.containers import files
+from zombiescope.node.containers import files, labelled
 from zombiescope.node.containers.bundle import SANDBOX
 from zombiescope.node.containers.description import Description
 
@@ -45,6 +45,7 @@ def parse(data: bytes) -> Description | None:
         pod=files.text(labels.get("io.kubernetes.pod.name")),
         pod_uid=files.text(labels.get("io.kubernetes.pod.uid")),
         restarts=_restarts(config, labels),
+        manager=labelled.manager(labels),
         code=files.whole(state.get("ExitCode")) if is_over else None,
         running=running and not is_waiting if isinstance(running, bool) else None,
     )

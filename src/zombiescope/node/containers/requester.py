@@ -6,7 +6,7 @@ from being taken for it. Cost: three files of /proc for each step, at most MAX_S
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zombiescope.kernel import process, procfile
 from zombiescope.kernel.cgroup_path import Owner, owner
@@ -34,6 +34,14 @@ class Requester:
     pid: int
     unit: str | None = None
     command: str | None = None
+    container: str | None = None
+    how: str = "command line"
+    """ "command line" of a client, or "socket": a connection to the runtime when the container was made."""
+
+    @property
+    def identity(self) -> tuple[str | None, ...]:
+        """The same for two processes of one unit or one container."""
+        return (self.unit, self.container) if self.unit or self.container else (self.comm, self.command)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,24 @@ def _requester(found: Process, root: str) -> Requester:
         found = parent
         if found.comm not in WRAPPERS and found.comm not in client.PROGRAMS:
             break
-    return Requester(found.comm, found.pid, unit_of(found).unit, files.text(found.cmdline, COMMAND_TEXT))
+    return _of(found)
+
+
+def _of(found: Process, how: str = "command line") -> Requester:
+    owner = unit_of(found)
+    container = None if owner.unit else owner.container
+    return Requester(found.comm, found.pid, owner.unit, files.text(found.cmdline, COMMAND_TEXT), container, how)
+
+
+def connected(pid: int, root: str = "/") -> Requester | None:
+    """Who a process is that is connected to a runtime; behind a client of a runtime, who ran it. None where it is
+    gone."""
+    found = process.read(pid, root)
+    if found is None:
+        return None
+    if found.comm in client.PROGRAMS:
+        return replace(_requester(found, root), how="socket")
+    return _of(found, "socket")
 
 
 def unit_of(found: Process) -> Owner:

@@ -8,12 +8,14 @@ from zombiescope.web.shapes.common import Window
 
 
 class Requester(TypedDict):
-    """Who ran the client that asked for a container."""
+    """The process that asked a runtime for a container; `how` it is known: "command line" or "socket"."""
 
     comm: str | None
     pid: int | None
     unit: str | None
     command: str | None
+    container: str | None
+    how: str | None
 
 
 class Container(TypedDict):

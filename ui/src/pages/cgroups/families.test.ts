@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { askedBy, familyFilters, familyName } from "./families";
 
-const nobody = { comm: null, pid: null, unit: null, command: null };
+const nobody = { comm: null, pid: null, unit: null, command: null, container: null, how: null };
 
 it("filters a family by what its containers have in common", () => {
   const pod = {
