@@ -233,7 +233,7 @@ class _Node:
     def _leak(self, wall_us: int) -> tuple[Any, ...]:
         dying, grown = self._dying_at(wall_us)
         creator = (LEAKER.comm, LEAKER.pid, LEAKER.unit, LEAKER.container)
-        return (wall_us, LEAKING_PATH, dying, grown, grown, 0, 1, *creator, None)
+        return (wall_us, LEAKING_PATH, dying, grown, grown, 0, 1, *creator, None, None, None)
 
     def _events(self, tick: int, wall_us: int) -> list[tuple[Any, ...]]:
         events: list[tuple[Any, ...]] = []

@@ -44,6 +44,8 @@ class Runs:
     tid: int | None = None
     """Of a thread; the process itself unless told."""
     container: str | None = None
+    uid: int | None = None
+    exe: str | None = None
 
 
 @dataclass
@@ -179,7 +181,7 @@ class Scene:
             task = node.task(
                 runs.pid, runs.comm, tid=runs.tid, ppid=runs.ppid, start_ticks=1, policy=runs.policy,
                 rt_priority=runs.rt_priority, cgroup=runs.cgroup, unit=runs.unit, pod=runs.pod,
-                container=runs.container,
+                container=runs.container, uid=runs.uid, exe=runs.exe,
             )  # fmt: skip
             node.sample(at_us, runs.cpu, task, node.stack(frames))
         node.tables.get("samples", []).sort()

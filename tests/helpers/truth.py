@@ -105,7 +105,7 @@ def write_odd(directory: Path) -> Path:
             {
                 "frames": [(number, *frame) for number, frame in enumerate(FRAMES)],
                 "stacks": turned,
-                "tasks": [(number, *task, *[None] * 10) for number, task in enumerate(TASKS)],
+                "tasks": [(number, *task, *[None] * 11) for number, task in enumerate(TASKS)],
                 "samples": moved,
             },
             start_us=START_US + part * 1_000_000,

@@ -1,8 +1,8 @@
 """Whom a pattern may blame: the one place through which every culprit goes.
 
-Whoever only carries out (pid 1, a runtime, kubelet) may be the hog and is never the culprit. It is replaced by whom it
-worked for: the container it runs in, the script that ran its client, or the one who asked for most of the containers
-of that time. Where that is not known, nobody is to blame.
+A carrier (pid 1, a runtime, kubelet) may be the hog and is never the culprit. It is replaced by whom it
+worked for: the script that ran its client, or the one who asked for most of the containers of that time. Where that is
+not known, nobody is to blame. A process that only has the name of a carrier answers for itself.
 """
 
 from __future__ import annotations
@@ -10,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from zombiescope.diagnosis.carriers import carries_out, carries_out_for_its_parent, is_carrier_unit
+from zombiescope.diagnosis.carriers import carries_out_for_its_parent, is_carrier
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import requests
-from zombiescope.diagnosis.runtime_paths import with_names
+from zombiescope.diagnosis.runtime_paths import is_in, with_names
 from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.thresholds import CONTAINER_STARTING_US, MOSTLY_SHARE
 from zombiescope.kernel.cgroup_path import owner
 from zombiescope.query.containers import Container
-
-
-def is_carrier(actor: Actor) -> bool:
-    return carries_out(actor.comm, actor.pid) or is_carrier_unit(actor.unit)
 
 
 def answerable(facts: Facts, actor: Actor, span: tuple[int, int], *, makes: bool) -> Actor | None:
@@ -41,7 +37,8 @@ def answerable(facts: Facts, actor: Actor, span: tuple[int, int], *, makes: bool
 
 def _container(facts: Facts, actor: Actor) -> Container | None:
     place = actor.container or (owner(actor.cgroup).container if actor.cgroup else None)
-    return facts.containers.get(place) if place else None
+    known = facts.containers.get(place) if place else None
+    return known if known is None or is_in(actor.cgroup, known) else None
 
 
 def _client_of(facts: Facts, actor: Actor) -> SampledTask | None:
@@ -50,16 +47,12 @@ def _client_of(facts: Facts, actor: Actor) -> SampledTask | None:
     task = next(
         (one for one in facts.samples.known.tasks.values() if one.pid == actor.pid and one.comm == actor.comm), None
     )
-    while task is not None and carries_out(task.comm, task.pid):
+    while task is not None and is_carrier(task):
         above = ancestry.parent_of(task)
-        if above is not None and carries_out_for_its_parent(task.comm) and not _carries(above):
+        if above is not None and carries_out_for_its_parent(task.comm) and not is_carrier(above):
             return above
         task = above
     return None
-
-
-def _carries(task: SampledTask) -> bool:
-    return carries_out(task.comm, task.pid) or is_carrier_unit(task.unit)
 
 
 def _made_in(containers: Iterable[Container], span: tuple[int, int]) -> list[Container]:

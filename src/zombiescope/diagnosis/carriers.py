@@ -1,13 +1,20 @@
-"""Who only carries out what others ask for, and is therefore never to blame.
+"""Processes that only carry out what others ask for, and are therefore never the culprit.
 
-pid 1, container runtimes and kubelet make cgroups, processes, namespaces and mounts for others; the culprit is whoever
-asked: a pod, a restart policy, a script that runs `docker run`. And no plan touches them: disabling containerd takes
+pid 1, container runtimes and kubelet make cgroups, processes, namespaces and mounts for others; the culprit asked for
+them: a pod, a restart policy, a script that runs `docker run`. And no plan touches them: disabling containerd takes
 the runtime away from every job of the node, also after a reboot.
+
+Every process chooses its own name, so a name alone makes no carrier (docs/design/0085). What counts is the kernel's
+word: pid 1, a process in a unit of a runtime, or one outside of all services and containers that has the name of a
+runtime, runs as root, and was started from a program of such a name.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Protocol
+
+from zombiescope.node.containers.runtimes import RUNTIME_UNITS
 
 CARRIERS = frozenset(
     {
@@ -17,17 +24,13 @@ CARRIERS = frozenset(
         "incusd",
     }
 )  # fmt: skip
-"""Names of programs, as the kernel has them: at most fifteen characters."""
+"""Names of programs, as the kernel has them: at most MOST_OF_COMM characters."""
+_CLONED = ("/memfd:runc_cloned", "/proc/self/exe")
+"""runc runs from a copy of itself in memory, so that no container can overwrite it."""
+MOST_OF_COMM = 15
 _SHIM = re.compile(r"containerd-shim|docker-containe|shim-runc|conmon")
 
-CARRIER_UNITS = frozenset(
-    {
-        "init.scope", "containerd.service", "docker.service", "docker.socket", "crio.service", "cri-o.service",
-        "podman.service", "podman.socket", "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-agent.service",
-        "rke2-server.service", "microk8s.service", "snap.microk8s.daemon-containerd.service", "cri-docker.service",
-        "cri-docker.socket", "lxd.service", "incus.service", "snap.docker.dockerd.service",
-    }
-)  # fmt: skip
+CARRIER_UNITS = RUNTIME_UNITS | {"init.scope"}
 
 
 CLIENTS = frozenset({"docker", "nerdctl", "ctr", "crictl", "systemd-run", "podman-remote", "docker-compose"})
@@ -39,17 +42,50 @@ _TRANSIENT = re.compile(r"(?:session|run)-(?:\*|[a-z]?\d|r[0-9a-f]).*\.(?:scope|
 _SHARED_SLICE = re.compile(r"(?:-|system|user|machine|init|docker|kubepods[^/]*)\.slice$")
 
 
-def carries_out(comm: str | None, pid: int | None = None) -> bool:
+class Process(Protocol):
+    """What a recording says of a process: its own word (comm), and the kernel's (all others)."""
+
+    @property
+    def comm(self) -> str | None: ...
+    @property
+    def pid(self) -> int | None: ...
+    @property
+    def unit(self) -> str | None: ...
+    @property
+    def container(self) -> str | None: ...
+    @property
+    def genuine(self) -> bool | None: ...
+
+
+def is_carrier(who: Process) -> bool:
     """Whether a process makes things for others."""
-    if pid == 1:
+    if who.pid == 1 or who.unit in CARRIER_UNITS:
         return True
+    if who.container is not None or not has_carriers_name(who.comm):
+        return False
+    if who.unit is not None and not stands_for_nobody(who.unit):
+        return False  # a service that runs its containers itself answers for them
+    return who.genuine if who.genuine is not None else who.unit is None
+
+
+def is_genuine(uid: int | None, exe: str | None) -> bool | None:
+    """Whether a process may be the runtime that its name says: one of root's, started from a runtime's program. None
+    where its user was not recorded."""
+    if uid is None:
+        return None
+    program = "" if exe is None else exe.rpartition("/")[2]
+    return uid == 0 and (exe is None or has_carriers_name(program[:MOST_OF_COMM]) or exe.startswith(_CLONED))
+
+
+def has_carriers_name(comm: str | None) -> bool:
+    """Whether it is called like one. Everybody may be."""
     if comm is None:
         return False
     return comm in CARRIERS or comm in CLIENTS or comm.startswith("runc:[") or _SHIM.match(comm) is not None
 
 
 def carries_out_for_its_parent(comm: str | None) -> bool:
-    """A client of a runtime works for whoever ran it; podman is client and runtime in one."""
+    """A client of a runtime works for the process that ran it; podman is client and runtime in one."""
     return comm in CLIENTS or comm == "podman"
 
 

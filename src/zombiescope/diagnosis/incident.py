@@ -53,6 +53,8 @@ class Actor:
     """In its busier hours of the last thirty days."""
     cpu_ratio: float | None = None
     baseline_cpu_ratio: float | None = None
+    genuine: bool | None = None
+    """Whether user and program fit its name (carriers.is_genuine); None where they were not recorded."""
 
     @property
     def name(self) -> str:

@@ -3,7 +3,8 @@
 1. The ledger saw the cgroups being made and removed: path and maker are known, and how many are still dying. Lines of
    one culprit count together: a pod's own cgroup and those of its containers are one leak.
 2. A maker who only carries out (pid 1, runc, kubelet) is followed to the containers of that path, and from them to who
-   asked: a script, a restart policy, a pod. Else the unit in the path is the identity: /system.slice/ecs.service.
+   asked: a script, a restart policy, a pod. Else the node's own unit in the path is the identity:
+   /system.slice/ecs.service. Names below a unit or a container were chosen by its processes and identify nothing.
 3. Zombies older than the recorder are counted by their surviving parent (cgroup2): where that is a unit with cgroups of
    its own it is the one.
 4. Otherwise the growth is matched with what restarts: a unit of the slice that the zombies were in, whose restarts come
@@ -14,22 +15,20 @@ Where no rung holds, nobody is named, and the report says why.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit, stands_for_nobody
+from zombiescope.diagnosis.carriers import is_carrier, is_genuine, stands_for_nobody
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request
 from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
 from zombiescope.diagnosis.runtime_paths import RuntimePaths
 from zombiescope.diagnosis.thresholds import LEAK_WORST_LEAST_SHARE
+from zombiescope.kernel.cgroup_path import owner
 from zombiescope.query.cgroups import CgroupsView, Leak
 
 __all__ = ["Culprit", "Known", "attribute", "charged", "restarts_per_hour", "unit_of"]
-
-_UNIT = re.compile(r"([^/]+\.(?:service|scope|socket|slice))(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
 
 def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
     lines = [line for line in view.leaks if line.dying > 0]
-    paths = RuntimePaths(facts.recent_containers.values())
+    paths = _paths(facts)
     suspects: dict[Hashable, _Suspect] = {}
     for line in lines:
         for key, share, found in _suspects(paths, line) if line.path else ():
@@ -102,17 +101,27 @@ def _by_ledger(facts: Facts, view: CgroupsView) -> Culprit | None:
     return _culprit_of(worst)
 
 
+def _paths(facts: Facts) -> RuntimePaths:
+    node = facts.node.get("cgroup_root")
+    return RuntimePaths(facts.recent_containers.values(), node if isinstance(node, str) else "")
+
+
+def maker(line: Leak) -> Actor:
+    """The process that made most cgroups of a line."""
+    who = line.creator
+    genuine = is_genuine(who.uid, who.exe)
+    return Actor(who.comm, who.pid, who.unit, line.path, who.container, genuine=genuine)
+
+
 def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float, _Suspect]]:
     """Whom a line is charged to, each with its share of it."""
-    creator = line.creator
-    is_carrier = carries_out(creator.comm, creator.pid) or is_carrier_unit(creator.unit)
-    # Somebody who is in no unit and makes cgroups below a container's works in that container; mkdir is soon gone.
+    creator, carries = maker(line), is_carrier(maker(line))
+    # A process in no unit that makes cgroups below a container's works in that container; mkdir is soon gone.
     is_inside = creator.unit is None and unit_of(line.path) is None
-    asked = paths.requests_for(line.path) if is_carrier else paths.requests_above(line.path) if is_inside else []
-    if not is_carrier and not asked:
-        unit = creator.unit or unit_of(line.path)
-        actor = Actor(creator.comm, creator.pid, unit, line.path, creator.container)
-        yield (creator.unit or unit or creator.comm or line.path), 1.0, _Suspect(paths.named(actor))
+    asked = paths.requests_for(line.path) if carries else paths.requests_above(line.path) if is_inside else []
+    if not carries and not asked:
+        actor = replace(creator, unit=creator.unit or unit_of(line.path))
+        yield (actor.unit or actor.comm or line.path), 1.0, _Suspect(paths.named(actor))
         return
     if asked:
         total = sum(one.runs for one in asked)
@@ -130,13 +139,13 @@ def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float
 
 def charged(facts: Facts, line: Leak) -> Actor | None:
     """Whom one line of the ledger is charged to; of several the one with most of it."""
-    found = _suspects(RuntimePaths(facts.recent_containers.values()), line)
+    found = _suspects(_paths(facts), line)
     return max(found, key=lambda each: each[1])[2].actor
 
 
 def requested_by(facts: Facts, line: Leak) -> str | None:
     """Who asked for a line's cgroups, where whoever made them only carries out; None where that is not known."""
-    if not line.path or not carries_out(line.creator.comm, line.creator.pid):
+    if not line.path or not is_carrier(maker(line)):
         return None
     actor = charged(facts, line)
     return None if actor is None else actor.name
@@ -149,7 +158,7 @@ def _culprit_of(suspect: _Suspect) -> Culprit:
     how = f"{dying:,} of the cgroups under {line.path}{beside} are dying"
     who = line.creator
     if who.comm and line.created:
-        for_others = " for others" if carries_out(who.comm, who.pid) else ""
+        for_others = " for others" if is_carrier(maker(line)) else ""
         how += f"; {who.comm} made {line.created:,} of them{for_others}"
     more = () if suspect.request is None else tuple(_about(suspect.request, line))
     return Culprit(suspect.actor, how, dying, "cgroups", "leaks", line, more, suspect.why_nobody)
@@ -175,11 +184,10 @@ def _about(request: Request, line: Leak) -> Iterator[Known]:
 
 
 def unit_of(path: str) -> str | None:
-    """The innermost unit in a cgroup's path that somebody stands behind, services and scopes before slices; not a
-    runtime, not the scope of one container, not a slice that everybody shares."""
-    units = [unit for unit in _UNIT.findall(path) if not stands_for_nobody(unit)]
-    named = [unit for unit in units if not unit.endswith(".slice")]
-    return named[-1] if named else units[-1] if units else None
+    """The node's unit that a cgroup belongs to, or the slice that it is in; not a runtime, not the scope of one
+    container, not a slice that everybody shares."""
+    place = owner(path)
+    return next((one for one in (place.unit, place.slice) if one is not None and not stands_for_nobody(one)), None)
 
 
 # --- zombies that nobody saw being made ------------------------------------------------------------------------------
@@ -195,7 +203,7 @@ def _by_parent(facts: Facts, view: CgroupsView) -> Culprit | None:
     if dying < LEAK_WORST_LEAST_SHARE * sum(parents.values()):
         return None
     how = f"{dying:,} dying cgroups were directly below {parent}"
-    asked = RuntimePaths(facts.recent_containers.values()).requests_below(parent)
+    asked = _paths(facts).requests_below(parent)
     if asked and asked[0].runs >= LEAK_WORST_LEAST_SHARE * sum(one.runs for one in asked):
         worst = asked[0]
         known = Known("container", worst.said, worst.runs, "containers", "containers")

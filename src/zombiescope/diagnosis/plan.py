@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Iterator
 
 from zombiescope.audit.protected import protection
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.carriers import is_carrier, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.model.plans.step import Act, Step, advice, change, command, note
@@ -158,6 +158,6 @@ def _is_of_a_user(actor: Actor) -> bool:
 
 def may_change(actor: Actor | None) -> bool:
     """Whether a process may be told to run otherwise: not one that carries out, nor one of a protected service."""
-    if actor is None or carries_out(actor.comm, actor.pid):
+    if actor is None or is_carrier(actor):
         return False
     return actor.unit is None or not actor.unit.endswith((".service", ".socket")) or untouchable(actor.unit) is None

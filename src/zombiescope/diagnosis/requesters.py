@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from zombiescope.audit import catalogue
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.carriers import has_carriers_name, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.thresholds import RESTARTED_RUNS, RESTARTED_RUNS_WHATEVER_POLICY
 from zombiescope.query.containers import Container
@@ -116,7 +116,8 @@ def _who(container: Container) -> tuple[str | None, str | None, str | None]:
     unit = None if is_carrier_unit(container.requester_unit) else container.requester_unit
     program = container.requester
     inside = None if unit else container.requester_container
-    return None if carries_out(program, container.requester_pid) else program, unit, inside
+    is_carrier = container.requester_pid == 1 or has_carriers_name(program)
+    return None if is_carrier else program, unit, inside
 
 
 def _request(kind: Kind, key: Hashable, members: list[Container], by_id: Mapping[str, Container]) -> Request:

@@ -15,12 +15,14 @@ from functools import cached_property
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request, requests
 from zombiescope.kernel.cgroup_path import normalise
+from zombiescope.node.containers.runtimes import is_claimed
 from zombiescope.query.containers import Container
 
 
 class RuntimePaths:
-    def __init__(self, containers: Iterable[Container]) -> None:
-        self._containers = list(containers)
+    def __init__(self, containers: Iterable[Container], node: str = "") -> None:
+        """`node`: the cgroup that the node itself runs in, where it is a container."""
+        self._containers = [one for one in containers if not one.cgroup or not is_claimed(one.cgroup, node)]
         self._known: dict[str, list[Request]] = {}
 
     @cached_property
@@ -74,6 +76,15 @@ class RuntimePaths:
 
     def _where(self, fits: Callable[[str], bool]) -> list[Container]:
         return [one for path, members in self._by_path.items() if fits(path) for one in members]
+
+
+def is_in(cgroup: str | None, container: Container) -> bool:
+    """Whether a cgroup is that container's, or below it. An id is no secret and may be in any path; not known counts as
+    yes."""
+    if not cgroup or not container.cgroup:
+        return True
+    inside, own = f"{normalise(cgroup)}/", f"{normalise(container.cgroup)}/"
+    return inside.startswith(own) or _plain(inside).startswith(_plain(own))
 
 
 def with_names(actor: Actor, container: Container) -> Actor:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from zombiescope.diagnosis.ancestry import Ancestry
+from zombiescope.diagnosis.carriers import is_genuine
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.query.stacks import Stacks, is_kernel
 from zombiescope.store.columns import Ints, Mask
@@ -36,7 +37,13 @@ class SampledTask(NamedTuple):
     """Its uid."""
     start_ticks: int | None = None
     """When its process was started, in ticks since the boot."""
+    uid: int | None = None
+    exe: str | None = None
     named: ContainerName = NAMELESS
+
+    @property
+    def genuine(self) -> bool | None:
+        return is_genuine(self.uid, self.exe)
 
     def actor(self, cores: float | None = None) -> Actor:
         named = self.named
@@ -51,12 +58,14 @@ class SampledTask(NamedTuple):
             named.image,
             named.namespace,
             cores=cores,
+            genuine=self.genuine,
         )
 
 
 NOBODY = SampledTask(None, None, None, None, None, None, None, None, None, None)
 TASK_COLUMNS = (
     "pid", "tid", "comm", "ppid", "policy", "rt_priority", "cgroup", "unit", "container", "pod", "start_ticks",
+    "uid", "exe",
 )  # fmt: skip
 
 

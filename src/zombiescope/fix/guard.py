@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from zombiescope.audit.protected import protection
+from zombiescope.diagnosis import carriers
+from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import untouchable
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import owner
@@ -25,6 +27,18 @@ def unit_of(pid: int) -> str | None:
     """The unit that a process is in now, as its cgroup says: what was recorded of it may be missing, or another's."""
     found = process.read(pid, cmdline=False)
     return owner(found.systemd_cgroup).unit if found is not None and found.systemd_cgroup else None
+
+
+def is_carrier(pid: int) -> bool:
+    """Whether a living process makes things for others: by its user, program and cgroup of now."""
+    found = process.read(pid, cmdline=False)
+    if found is None:
+        return False
+    places = [owner(path) for path in (found.systemd_cgroup, *found.cgroups.values()) if path]
+    unit = next((one.unit for one in places if one.unit), None)
+    container = next((one.container for one in places if one.container), None)
+    known = Actor(found.comm, pid, unit, container=container, genuine=carriers.is_genuine(found.uid, found.exe))
+    return carriers.is_carrier(known)
 
 
 def protected_container(container: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from zombiescope.base.text import printable
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.carriers import is_carrier_unit
 from zombiescope.diagnosis.incident import Cause, Incident
 from zombiescope.fix import guard, quiet_cores
 from zombiescope.fix.actions.affinity import MoveHog
@@ -44,7 +44,7 @@ def _starts_for_others(stat: ProcessStat, unit: str | None) -> bool:
     """kubelet does not: it asks a runtime to."""
     if stat.comm == "kubelet" or unit == "kubelet.service":
         return False
-    return carries_out(stat.comm, stat.pid) or is_carrier_unit(unit)
+    return guard.is_carrier(stat.pid) or is_carrier_unit(unit)
 
 
 def _move(stat: ProcessStat, unit: str | None, cores: frozenset[int]) -> Iterator[Step]:

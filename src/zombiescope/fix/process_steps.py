@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from zombiescope.base.errors import UserError
 from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
-from zombiescope.diagnosis.carriers import carries_out
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
 from zombiescope.fix import guard
 from zombiescope.fix.actions import unit as units
@@ -61,7 +60,7 @@ def _process(culprit: Actor, incident: Incident) -> ProcessStat | None:
     stat = read_stat(culprit.pid) if culprit.pid is not None and culprit.pid > 1 else None
     if stat is None or stat.is_kernel_thread or stat.comm != printable(culprit.comm or ""):
         return None
-    if carries_out(stat.comm, stat.pid) or guard.is_our_ancestor(stat.pid):
+    if guard.is_carrier(stat.pid) or guard.is_our_ancestor(stat.pid):
         return None
     started = _started_us(stat)
     return stat if started is not None and started <= incident.to_us else None

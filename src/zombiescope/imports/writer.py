@@ -179,4 +179,4 @@ def _events(rows: SampleRows) -> array[int] | None:
 
 def _task(number: int, task: Any) -> tuple[Any, ...]:
     unknown = (None,) * 5
-    return (number, task.pid, task.tid, task.comm, task.ppid, *unknown, task.cgroup, None, None, None)
+    return (number, task.pid, task.tid, task.comm, task.ppid, *unknown, task.cgroup, *(None,) * 4)

@@ -40,6 +40,15 @@ def sees_node_paths(number: int, root: str = "/") -> bool:
     return namespaces.in_host_cgroup_namespace(root) or _depth(number, root) is not None
 
 
+def node_root(root: str = "/") -> str:
+    """The cgroup that the node's own systemd runs below: "" on a machine; where the node is a container (kind, LXC),
+    that container's."""
+    found = membership(1, root)
+    paths = [path for key, (names, path) in found.items() if key == 0 or "name=systemd" in names]
+    deepest = max(paths, key=len, default="/").removesuffix("/init.scope").rstrip("/")
+    return "" if ".." in deepest else deepest
+
+
 def _on_node(path: str, number: int, root: str) -> str:
     depth = _depth(number, root)
     if depth is None:

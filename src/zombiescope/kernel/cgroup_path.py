@@ -2,7 +2,7 @@
 
 normalise() makes one name of all the paths that differ by an id, so that 68,000 dead containers are one line:
 container ids, pod uids, session and transient unit numbers, and trailing numbers become "*".
-owner() reads the systemd unit and slice, the container, the pod and the runtime from a path, for the systemd
+owner() reads the node's systemd unit and slice, the container, the pod and the runtime from a path, for the systemd
 and the cgroupfs driver of Docker, containerd, CRI-O, podman, ECS and LXC.
 
 Pure text, no kernel file is read. Cost of normalise(): about 2 us for a new leaf below a known parent, less
@@ -102,14 +102,21 @@ _RUNTIME_DIRECTORIES = {"docker": "docker", "ecs": "ecs", "libpod_parent": "podm
 
 @lru_cache(maxsize=4096)
 def owner(path: str) -> Owner:
-    """Whose a cgroup is; the innermost pod and container win, and the outermost unit."""
+    """Whose a cgroup is: the unit of the node's own systemd, and the innermost pod and container.
+
+    A unit is a name with a unit's suffix that has only slices above it: no one but systemd and root makes directories
+    there. Any process that may write a subtree chooses the names below a unit or a container, so they are not units."""
     unit = slice_ = container = pod_uid = runtime = user_unit = directory = None
+    in_slices = True
     for name in path.split("/"):
-        if name.endswith(".slice"):
-            slice_ = slice_ if unit else name
-        elif _UNIT_SUFFIX.search(name):
-            user_unit = name if unit and unit.startswith("user@") and name != "init.scope" else user_unit
-            unit = unit or name
+        if in_slices and name.endswith(".slice"):
+            slice_ = name
+        elif name not in ("", ".."):
+            is_unit = _UNIT_SUFFIX.search(name) is not None
+            if is_unit and unit and unit.startswith("user@") and not name.endswith(".slice") and name != "init.scope":
+                user_unit = name
+            unit = name if is_unit and in_slices and not name.endswith(".slice") else unit
+            in_slices = False
         pod = _POD.search(name)
         pod_uid = pod[1].replace("_", "-") if pod else pod_uid
         directory = _RUNTIME_DIRECTORIES.get(name, directory)
@@ -128,6 +135,17 @@ def container_at(path: str) -> Owner | None:
         return None
     who = owner(path)
     return who if who.container is not None and owner(parent).container != who.container else None
+
+
+def containers_in(path: str) -> list[tuple[str, str]]:
+    """(path of its cgroup, container) for each container that a path names, the outermost first."""
+    directory, found, above = None, [], ""
+    for name in path.split("/")[1:]:
+        above += f"/{name}"
+        directory = _RUNTIME_DIRECTORIES.get(name, directory)
+        if (named := _container(name, directory)) is not None:
+            found.append((above, named[0]))
+    return found
 
 
 def _container(name: str, directory: str | None) -> tuple[str, str | None] | None:

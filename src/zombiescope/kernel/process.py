@@ -1,13 +1,13 @@
 """/proc/PID: who a process is, read once while it lives.
 
 Fields: comm, state, ppid, flags (kernel thread), start time in ticks since boot, scheduling policy and
-real-time priority (stat); exe; cgroup of each hierarchy; the command line, at most 4 kB.
+real-time priority (stat); uid (status); exe; cgroup of each hierarchy; the command line, at most 4 kB.
 
 comm is chosen by the process: it may hold spaces, parentheses and newlines, so stat is taken apart from its
 last ")". Text is made printable here, so that a name cannot paint a terminal, and secrets in a command line are
 masked here, so that nobody beyond this module ever holds them.
 
-Cost: four small files, about 70 us. cmdline is read last: it takes the target's mmap_lock and may wait as
+Cost: five small files, about 90 us. cmdline is read last: it takes the target's mmap_lock and may wait as
 long as a writer holds that (seconds, for a process in trouble); cmdline=False leaves it out.
 
 Absence: a process that is gone, or whose number was reused while it was read, is None. exe needs
@@ -64,6 +64,8 @@ class Process:
     systemd_cgroup: str | None = None
     """Its path in the hierarchy in which systemd keeps its units: name=systemd, or cgroup2 where that says more than
     its root."""
+    uid: int | None = None
+    """The real user, of /proc/PID/status: /proc/PID itself belongs to root once a process is not dumpable."""
 
 
 def printable(data: bytes) -> str:
@@ -139,6 +141,7 @@ def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:
         cmdline=_cmdline(pid, root) if cmdline and not stat.is_kernel_thread else None,
         cgroups={key: path.removesuffix(_DELETED) for key, (_, path) in membership.items()},
         systemd_cgroup=_systemd_cgroup(membership),
+        uid=_uid(pid, root),
     )
     again = read_stat(pid, root)
     return process if again is not None and again.start_time_ticks == stat.start_time_ticks else None
@@ -149,6 +152,12 @@ def _systemd_cgroup(membership: dict[int, tuple[frozenset[str], str]]) -> str | 
     unified = membership.get(0, (frozenset(), None))[1]
     found = unified if named in (None, "/") else named
     return None if found in (None, "/") else found.removesuffix(_DELETED)
+
+
+def _uid(pid: int, root: str) -> int | None:
+    rows = (read_file(at(root, f"proc/{pid}/status")) or b"").split(b"\n")
+    row = next((row.split() for row in rows if row.startswith(b"Uid:")), [])
+    return number(row[1]) if len(row) > 1 else None
 
 
 def _exe(pid: int, root: str) -> str | None:

@@ -45,6 +45,8 @@ class LeakCreator:
     pid: int | None
     unit: str | None
     container: str | None
+    uid: int | None = None
+    exe: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def _leaks_at(rows: pa.Table) -> tuple[Leak, ...]:
 
 
 def _leak(row: dict[str, Any]) -> Leak:
-    creator = LeakCreator(row["comm"], row["pid"], row["unit"], row["container"])
+    creator = LeakCreator(row["comm"], row["pid"], row["unit"], row["container"], row["uid"], row["exe"])
     exact = None if row["exact"] is None else bool(row["exact"])
     counts = (row["dying"] or 0, row["created"], row["removed"], row["released"])
     return Leak(row["path"] or "", *counts, exact, creator, row["time"], row["names"])

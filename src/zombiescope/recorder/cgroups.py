@@ -222,7 +222,7 @@ class CgroupTracker:
                 wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
                 who.comm if who else None, who.pid if who else None,
                 place.unit or (who.unit if who else None), place.container or (who.container if who else None),
-                min(line.names.count, line.created),
+                min(line.names.count, line.created), who.uid if who else None, who.exe if who else None,
             )  # fmt: skip
             self._batch.add(schema.LEAKS, row)
 

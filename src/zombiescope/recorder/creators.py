@@ -1,4 +1,4 @@
-"""Who makes a cgroup: the process's name, and the unit or container in which it runs.
+"""Who makes a cgroup: the process's name, user and program, and the unit or container in which it runs.
 
 A creator may have joined what it made before we look: a process that makes its own child cgroup and enters it would be
 said to run in one of its own children. What lies inside the path just made, or in another of its family, is therefore
@@ -30,6 +30,8 @@ class _Known:
     container: str | None
     start_time_ticks: int | None
     read_s: float
+    uid: int | None = None
+    exe: str | None = None
 
 
 class Creators:
@@ -46,7 +48,7 @@ class Creators:
         comm = self._comm_of(tid)
         known = self._look(path, pid, comm)
         name = comm or known.comm
-        return None if name is None else Creator(name, pid, known.unit, known.container)
+        return None if name is None else Creator(name, pid, known.unit, known.container, known.uid, known.exe)
 
     def _look(self, path: str, pid: int, comm: str | None) -> _Known:
         known, now_s = self._known.get(pid), self._now_s()
@@ -63,7 +65,8 @@ class Creators:
         who = _owner(found, path) if found is not None else Owner()
         started = found.start_time_ticks if found is not None else None
         name = comm or (found.comm if found is not None else None)
-        known = self._known[pid] = _Known(name, who.unit, who.container, started, now_s)
+        uid, exe = (None, None) if found is None else (found.uid, found.exe)
+        known = self._known[pid] = _Known(name, who.unit, who.container, started, now_s, uid, exe)
         return known
 
 

@@ -18,7 +18,7 @@ does not fit is summed in the line of the tail, whose path is "". Whoever makes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
@@ -40,6 +40,13 @@ class Creator:
     pid: int
     unit: str | None = None
     container: str | None = None
+    uid: int | None = None
+    exe: str | None = None
+
+    @property
+    def identity(self) -> tuple[str, str | None, str | None, int | None]:
+        """What tells creators apart: one that takes another's name is not that one."""
+        return self.comm, self.unit, self.container, self.uid
 
 
 @dataclass(slots=True)
@@ -54,16 +61,15 @@ class Line:
     live: int = 0
     names: Distinct = field(default_factory=Distinct)
     """The different paths of those that were created."""
-    creators: dict[str, tuple[int, Creator]] = field(default_factory=dict)
+    creators: dict[Hashable, tuple[int, Creator]] = field(default_factory=dict)
     changed: bool = True
 
     def made_by(self, creator: Creator) -> None:
-        """Counts a creator; of many names the most frequent are kept."""
-        count, known = self.creators.get(creator.comm, (0, creator))
-        best = Creator(creator.comm, creator.pid, creator.unit or known.unit, creator.container or known.container)
-        self.creators[creator.comm] = (count + 1, best)
+        """Counts a creator; of many the most frequent are kept."""
+        count, _ = self.creators.get(creator.identity, (0, creator))
+        self.creators[creator.identity] = (count + 1, creator)
         if len(self.creators) > 8:
-            del self.creators[min(self.creators, key=lambda comm: self.creators[comm][0])]
+            del self.creators[min(self.creators, key=lambda one: self.creators[one][0])]
 
     @property
     def creator(self) -> Creator | None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from zombiescope.base import safe_files
 from zombiescope.base.missing import Missing
-from zombiescope.kernel import cpu, host, hypervisor, kconfig, sysctl
+from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, sysctl
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
@@ -49,6 +49,7 @@ def describe(
         "kernel": here.release,
         "kernel_version": here.version,
         "boot": here.boot_id,
+        "cgroup_root": cgroup_namespace.node_root(root),
         "machine": here.machine,
         "os": here.os_name,
         "vendor": here.vendor,

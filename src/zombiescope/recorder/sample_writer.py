@@ -86,7 +86,7 @@ class SampleWriter:
             self.cgroup_exists(number, path.decode("utf-8", "replace"))
         for task, pid, tid, comm, ppid, cgroup_id, born_ns in self._sampler.take_tasks():
             started = None if born_ns is None else start_ticks(born_ns)
-            self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, started, *(None,) * 8))
+            self._batch.add(schema.TASKS, (task, pid, tid, comm, ppid, started, *(None,) * 9))
             self._names[task] = comm or "(unknown)"
             if tid:
                 hint = self._cgroup_path(cgroup_id) if cgroup_id else None
@@ -146,7 +146,7 @@ class SampleWriter:
             asked.task, asked.pid, asked.tid, comm, _parent(asked, found),
             found.start_time_ticks if found else asked.start_ticks, found.policy if found else None,
             found.rt_priority if found else None, found.cmdline if found else None, found.exe if found else None,
-            answer.cgroup, owner.unit, owner.container, owner.pod_uid,
+            answer.cgroup, owner.unit, owner.container, owner.pod_uid, found.uid if found else None,
         )  # fmt: skip
         self._batch.add(schema.TASKS, row)
         self._remember_start(asked.task, found)

@@ -140,11 +140,12 @@ FRAMES = _dictionary(3, "frames", frame="int frame", name="text", module="text",
 """A function. kind: kernel, module, bpf, user, vdso, jit, python, unknown."""
 
 TASKS = _dictionary(
-    4, "tasks", task="int task", pid="int pid", tid="int pid", comm="text", ppid="int pid", start_ticks="int ticks",
+    60, "tasks", task="int task", pid="int pid", tid="int pid", comm="text", ppid="int pid", start_ticks="int ticks",
     policy="int", rt_priority="int", cmdline="text", exe="text", cgroup="text", unit="text", container="text",
-    pod="text",
+    pod="text", uid="int",
 )  # fmt: skip
-"""Who a sample belongs to. A later row for the same id knows more and replaces the earlier one."""
+"""Who a sample belongs to. A later row for the same id knows more and replaces the earlier one. `uid`: the real user;
+what a process calls itself (`comm`, `cmdline`) is its own word, and `uid`, `exe` and `cgroup` are the kernel's."""
 
 CORES = _table(
     5, "cores", time="time", interval_us="int", cpu="int cpu",
@@ -182,13 +183,15 @@ CENSUS = _table(
 """Memory cgroups: how many there are, and how many were made, removed and released since the recorder started."""
 
 LEAKS = _state(
-    24, "leaks", ("path",), time="time", path="text", dying="int", created="int", removed="int", released="int",
+    61, "leaks", ("path",), time="time", path="text", dying="int", created="int", removed="int", released="int",
     exact="int", comm="text", pid="int pid", unit="text", container="text", names="int",
+    uid="int", exe="text",
 )  # fmt: skip
 """The ledger's line for one normalised path when it changed; the last line at or before a moment holds there.
 `exact` 0: events were lost, so the numbers of this path are a lower bound. The path "" is the sum of the tail.
 `names`: how many different paths those that were created had, up to a bound; 25 created under one name are one
-container that is restarted, 25 names are 25 containers."""
+container that is restarted, 25 names are 25 containers. `comm`, `pid`, `unit`, `container`, `uid` and `exe` are of the
+process that made most of them."""
 
 CGROUP_STATS = _table(
     12, "cgroup_stats", time="time", cgroup="text", nr_periods="int", nr_throttled="int", throttled_us="int",
@@ -328,6 +331,15 @@ SUMMARIES = (HEAT, STACK_COUNTS)
 """Samples counted when a part was compacted (summary.py): never in the log, and not in every part."""
 
 RETIRED = {
+    4: _dictionary(
+        4, "tasks", task="int task", pid="int pid", tid="int pid", comm="text", ppid="int pid", start_ticks="int ticks",
+        policy="int", rt_priority="int", cmdline="text", exe="text", cgroup="text", unit="text", container="text",
+        pod="text",
+    ),
+    24: _table(
+        24, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int",
+        exact="int", comm="text", pid="int pid", unit="text", container="text", names="int",
+    ),
     1: _table(1, "samples", time="time", cpu="int cpu", task="int task", stack="int stack", period="int"),
     11: _table(
         11, "leaks", time="time", path="text", dying="int", created="int", removed="int", released="int", exact="int",

@@ -11,8 +11,14 @@ from tests.helpers.made import SECOND, START_US
 from tests.helpers.pattern_rows import ROWS, Row
 from tests.helpers.scenes import Runs, Scene
 
-from zombiescope.diagnosis.blame import is_carrier
-from zombiescope.diagnosis.carriers import CARRIER_UNITS, CARRIERS, carries_out, is_carrier_unit, stands_for_nobody
+from zombiescope.diagnosis.carriers import (
+    CARRIER_UNITS,
+    CARRIERS,
+    has_carriers_name,
+    is_carrier,
+    is_carrier_unit,
+    stands_for_nobody,
+)
 from zombiescope.diagnosis.incident import Cause
 from zombiescope.store import schema
 
@@ -127,7 +133,7 @@ def test_a_program_in_a_container_has_its_names(tmp_path: Path) -> None:
 
 def test_every_name_in_the_list_could_be_a_name_of_the_kernel() -> None:
     assert [name for name in CARRIERS if len(name) > 15] == []
-    assert all(carries_out(name) for name in CARRIERS)
+    assert all(has_carriers_name(name) for name in CARRIERS)
     assert all(stands_for_nobody(unit) for unit in CARRIER_UNITS)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import SYSCALL, Scene
 
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.carriers import is_carrier, is_carrier_unit
 from zombiescope.diagnosis.incident import Actor, Cause
 from zombiescope.diagnosis.requesters import family
 from zombiescope.documents import cgroups
@@ -51,7 +51,7 @@ def cause_of(made: Scene, directory: Path) -> Cause:
     cause = incident.causes[0]
     assert cause.pattern == "zombie-memcg"
     if cause.culprit is not None:
-        assert not carries_out(cause.culprit.comm, cause.culprit.pid)
+        assert not is_carrier(cause.culprit)
         assert not is_carrier_unit(cause.culprit.unit)
     for step in cause.fix.steps:
         assert not any(is_carrier_unit(word) for word in step.line.split()), step

@@ -126,7 +126,15 @@ def test_a_storm_of_new_names_is_cheap_and_one_name() -> None:
             Owner("user@1000.service", "user-1000.slice", user_unit="ray.service"),
         ),
         (f"/docker/{ID}", Owner(container=ID, runtime="docker")),
-        (f"/docker/{ID}/init.scope", Owner("init.scope", container=ID, runtime="docker")),
+        # Names below a unit, a container or a plain directory were chosen there, and are no units of this node.
+        (f"/docker/{ID}/init.scope", Owner(container=ID, runtime="docker")),
+        ("/lxc.payload.web/system.slice/nginx.service", Owner(container="web", runtime="lxc")),
+        ("/system.slice/ci-runner.service/postgresql.service/job", Owner("ci-runner.service", "system.slice")),
+        ("/slurm/uid_1000/system.slice/nginx.service", Owner()),
+        (
+            "/machine.slice/machine-web.scope/payload/system.slice/nginx.service",
+            Owner("machine-web.scope", "machine.slice", "web", None, "machined"),
+        ),
         (
             f"/system.slice/docker-{ID}.scope",
             Owner(f"docker-{ID}.scope", "system.slice", ID, None, "docker"),

@@ -87,7 +87,7 @@ def test_a_stack_is_the_same_in_every_part(tmp_path: Path) -> None:
 
 def test_the_last_row_of_a_task_says_who_it_is(tmp_path: Path) -> None:
     # GIVEN a shell that became python
-    tasks = [(0, 7, 7, comm, *[None] * 10) for comm in ("bash", "python3")]
+    tasks = [(0, 7, 7, comm, *[None] * 11) for comm in ("bash", "python3")]
     write_segment(tmp_path, {"tasks": tasks, "samples": [(START_US + 10, 0, 0, None, None)]})
     # THEN its samples are python's only
     with open_recording(tmp_path) as recording:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from zombiescope.diagnosis.carriers import carries_out, is_carrier_unit
+from zombiescope.diagnosis.carriers import is_carrier
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.diagnosis.leak import charged
+from zombiescope.diagnosis.leak import charged, maker
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import CGROUPS_MADE_PER_S
 from zombiescope.query.cgroup_growth import makers
@@ -41,7 +41,7 @@ def _symptom(facts: Facts, line: Leak, made: int) -> Symptom:
 
 def _for_whom(facts: Facts, line: Leak) -> str:
     """Of a runtime, which makes none for itself."""
-    if not carries_out(line.creator.comm, line.creator.pid) and not is_carrier_unit(line.creator.unit):
+    if not is_carrier(maker(line)):
         return ""
     who = charged(facts, line)
     return " for others" if who is None else f" for {who.subject}"
