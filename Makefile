@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy sbom image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,7 @@ demo: setup ## replay the founding case on this machine, without root; with a di
 generated: setup ## rewrite every page, schema and type that is generated from the code
 	@mkdir -p build
 	$(BIN)/python scripts/errors_page.py
+	$(BIN)/python scripts/reference_pages.py
 	$(BIN)/python -m zombiescope.web.description docs && scripts/page types
 	$(BIN)/python -m zombiescope.agent.config.json_schema > build/generated && mv build/generated docs/agent.schema.json
 	$(BIN)/python -m zombiescope.agent.metrics.reference > build/generated && mv build/generated docs/metrics.md
@@ -225,6 +226,12 @@ lock: ## write requirements/*.txt anew, with hashes and without the address of a
 
 deploy: setup .venv/.cluster ## write the kustomize base anew: the chart with its defaults
 	$(BIN)/helm template zombiescope deploy/helm/zombiescope --namespace zombiescope --kube-version 1.31.0 > deploy/kustomize/base/zombiescope.yaml
+
+alerts: ## write build/alerts.yaml, with links to the runbooks at DOCS=https://... where you publish `make docs`
+	@test -n "$(DOCS)" || { echo "make alerts: say where the pages are: make alerts DOCS=https://docs.example" >&2; exit 2; }
+	@mkdir -p build
+	@sed -E 's#(runbook_url: .?)docs/([^.]*)\.md#\1$(patsubst %/,%,$(DOCS))/\2.html#' deploy/prometheus/alerts.yaml > build/alerts.yaml
+	@echo build/alerts.yaml
 
 sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
 	@mkdir -p dist

@@ -59,7 +59,7 @@ OVER = "the agent of this node was stopped"
 class KubernetesSection:
     """Names of pods and owners from the API server; incidents as Events and node conditions."""
 
-    enabled: bool = setting(False, "Whether the API server is asked at all.")
+    enabled: bool = setting(False, "Use the Kubernetes API server.")
     kubeconfig: str | None = setting(
         None, "Credentials. Default: the pod's service account, else $KUBECONFIG, else ~/.kube/config."
     )

@@ -38,16 +38,19 @@ class RecorderSection:
     event: str = setting(_USUAL.event, "What makes a sample.", choices=("cpu-clock", "cycles"), fixed=True)
     interval: Duration = setting(_INTERVAL, "How often counters are read.", low=0.1, high=60, fixed=True)
     segment: Duration = setting(_SEGMENT, "Length of one log file.", low=5, high=3600, fixed=True)
-    keep: Duration = setting(_KEEP, "What is older is deleted.", low=60, high=1e9, fixed=True)
-    max_bytes: Size = setting(_MAX, "Never more disk than this.", low=1e6, high=1e18, fixed=True)
+    keep: Duration = setting(_KEEP, "Delete what is older.", low=60, high=1e9, fixed=True)
+    max_bytes: Size = setting(_MAX, "Use at most this much disk.", low=1e6, high=1e18, fixed=True)
     compact_every: Duration = setting(
         _COMPACT, "How often the log is turned into Parquet.", low=60, high=86400, fixed=True
     )
     labels: dict[str, str] = field(
-        default_factory=dict, metadata={"rule": Rule("Kept with the recording: {zone: us-east-1a}.", fixed=True)}
+        default_factory=dict,
+        metadata={"rule": Rule("Labels of this node, kept with the recording: {zone: us-east-1a}.", fixed=True)},
     )
     read_by_all: bool = setting(
-        False, "Every user of this machine may read the recording; without it the group zombiescope may.", fixed=True
+        False,
+        "Let every user of this machine read the recording; otherwise only the group zombiescope can.",
+        fixed=True,
     )
     leave_out_cores: str = setting(
         "", "Cores not to sample: 2-5,8, or isolated.", pattern=r"|isolated|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*",
@@ -55,15 +58,15 @@ class RecorderSection:
     )  # fmt: skip
     python: bool = setting(
         True,
-        "Python stacks of hot processes, those that wait and those on a GPU are read out of their memory.",
+        "Read Python stacks of busy, waiting and GPU processes from their memory.",
         fixed=True,
     )
     whole_stacks: bool = setting(
         True,
-        "Stacks of the hottest threads are copied, to see callers in libraries without frame pointers.",
+        "Copy stacks of the hottest threads, to see callers in libraries without frame pointers.",
         fixed=True,
     )
-    diagnose: bool = setting(True, "A doctor looks when something is suspicious.", fixed=True)
+    diagnose: bool = setting(True, "Diagnose while recording: a pass runs when something looks suspicious.", fixed=True)
 
     def problems(self) -> Iterator[tuple[str, str, str]]:
         if self.dir is not None and not Path(self.dir).is_absolute():

@@ -65,7 +65,7 @@ def command(
         ),
     ] = None,
     plain_http: Annotated[
-        bool, typer.Option("--plain-http", help="Send a token over plain HTTP to another machine nevertheless.")
+        bool, typer.Option("--plain-http", help="Send the token to another machine over unencrypted HTTP.")
     ] = False,
     every: Annotated[
         str | None,

@@ -77,7 +77,9 @@ def test_an_alert_has_what_whoever_is_called_needs(rule: dict[str, Any]) -> None
     said = rule["annotations"]
     assert set(said) == {"summary", "description", "runbook_url"}
     if "{{" not in said["runbook_url"]:
-        assert (ROOT / said["runbook_url"]).exists()
+        page, _, anchor = said["runbook_url"].partition("#")
+        assert f"\n## {rule['alert']}\n" in (ROOT / page).read_text()
+        assert anchor == rule["alert"].lower()
 
 
 def test_every_pattern_has_the_page_that_its_alert_points_to() -> None:

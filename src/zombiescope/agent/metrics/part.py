@@ -29,15 +29,13 @@ TURN_S = 2.0
 class MetricsSection:
     """/metrics, /healthz and /readyz."""
 
-    enabled: bool = setting(True, "Whether there are metrics at all.")
+    enabled: bool = setting(True, "Serve metrics.")
     listen: str = setting(f"127.0.0.1:{PORT}", "Address and port.")
     token_file: str | None = setting(
-        None, "A file with the token that whoever asks must bear (Authorization: Bearer). Default: none."
+        None, "A file with the token that clients must send (Authorization: Bearer). Default: none."
     )
-    open: bool = setting(False, "Answer everybody who reaches an address that is not the loopback, without a token.")
-    names: tuple[str, ...] = setting(
-        (), "On the loopback without a token: further names by which this server is called."
-    )
+    open: bool = setting(False, "Answer without a token on addresses other than the loopback.")
+    names: tuple[str, ...] = setting((), "Further host names of this server, for use on the loopback without a token.")
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         try:

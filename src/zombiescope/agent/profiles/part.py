@@ -33,22 +33,22 @@ _EVERY, _BACKLOG, _ANSWER = Duration(60.0), Duration(900.0), Duration(10.0)
 class ProfilesSection:
     """Samples to Pyroscope, Parca or an OTLP collector, all the time."""
 
-    to: str = setting("pyroscope", "What the peer is.", choices=PEERS)
+    to: str = setting("pyroscope", "Kind of peer.", choices=PEERS)
     url: str | None = setting(None, "Its address: http://pyroscope:4040. Default: nothing is sent.")
-    name: str = setting("zombiescope", "The application, job or service.name over there.")
+    name: str = setting("zombiescope", "Application, job or service.name at the peer.")
     labels: dict[str, str] = field(
-        default_factory=dict, metadata={"rule": Rule("Further labels, beside the node's: {team: ml}.")}
+        default_factory=dict, metadata={"rule": Rule("Labels in addition to the node's: {team: ml}.")}
     )
     headers: dict[str, str] = field(
         default_factory=dict, metadata={"rule": Rule("Further headers: {X-Scope-OrgID: team}.")}
     )
     token_file: str | None = setting(None, "A file with the token to send as Bearer.")
-    plain_http: bool = setting(False, "Send a token over plain HTTP to another machine nevertheless.")
-    every: Duration = setting(_EVERY, "How often samples are sent.", low=10, high=3600)
+    plain_http: bool = setting(False, "Send the token to another machine over unencrypted HTTP.")
+    every: Duration = setting(_EVERY, "How often to send samples.", low=10, high=3600)
     backlog: Duration = setting(
-        _BACKLOG, "How much is made good when the peer was away; what is older is passed over.", low=60, high=86400
+        _BACKLOG, "How much to send afterwards when the peer was away; older samples are skipped.", low=60, high=86400
     )
-    timeout: Duration = setting(_ANSWER, "How long the peer may take to answer.", low=1, high=60)
+    timeout: Duration = setting(_ANSWER, "How long to wait for the peer's answer.", low=1, high=60)
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         if self.url is not None and not is_address(self.url):

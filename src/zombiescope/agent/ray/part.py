@@ -46,18 +46,21 @@ _HALF_MINUTE = Duration(30.0)
 class RaySection:
     """Jobs, nodes, workers and actors of Ray, as events on the node's axis."""
 
-    enabled: bool = setting(True, "Whether raylets on this node are watched.")
+    enabled: bool = setting(True, "Watch raylets on this node.")
     dashboard: str | None = setting(
         None, "http://head:8265. Default: where the raylet of this node says it is; none: off."
     )
     token_file: str | None = setting(
-        None, "A file with the token of ray.dashboard, where it wants one. It is sent to no other address."
+        None, "A file with the token of ray.dashboard, if it requires one. The token is sent only there."
     )
-    plain_http: bool = setting(False, "Send the token though the connection is not encrypted.")
+    plain_http: bool = setting(False, "Send the token over an unencrypted connection.")
     every: Duration = setting(
-        _HALF_MINUTE, "How often the dashboard is asked; on the head, and after a loss, more often.", low=3, high=3600
+        _HALF_MINUTE,
+        "How often to query the dashboard; more often on the head node and after a loss.",
+        low=3,
+        high=3600,
     )
-    addresses: tuple[str, ...] = setting((), "Further addresses of this node, as Ray calls it.")
+    addresses: tuple[str, ...] = setting((), "Further addresses by which Ray knows this node.")
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         if self.dashboard not in (None, "none"):

@@ -56,18 +56,18 @@ class ShippingSection:
     )
     sample: float = setting(
         0.1,
-        "On this share of the days an ordinary segment (two minutes) is sent: a fleet compares sick nodes with it.",
+        "Share of days on which to send an ordinary two-minute segment, with which a fleet report compares sick nodes.",
         low=0, high=1,
     )  # fmt: skip
-    redact: bool = setting(False, "Replace names of people and of their things before anything leaves the node.")
-    keep: Duration = setting(_NEVER, "What was sent is deleted over there after this time; 0s: never.", low=0, high=1e9)
-    spool: Size = setting(
-        _SPOOL, "What is kept for a target that is away, of what retention has deleted.", low=0, high=1e15
+    redact: bool = setting(False, "Replace users, hosts, paths and command lines before anything leaves the node.")
+    keep: Duration = setting(
+        _NEVER, "Delete shipped files at the target after this time; 0s: keep them.", low=0, high=1e9
     )
+    spool: Size = setting(_SPOOL, "Space for files that retention deleted while the target was away.", low=0, high=1e15)
     verify: str = setting(
-        _USUAL.verify, "What is asked of the target after each file.", choices=("none", "size", "read")
+        _USUAL.verify, "What to check at the target after each file.", choices=("none", "size", "read")
     )
-    every: Duration = setting(_EVERY, "How often more is sent while an incident goes on.", low=1, high=3600)
+    every: Duration = setting(_EVERY, "How often to send more during an incident.", low=1, high=3600)
 
     def policy(self) -> ShippingPolicy:
         """Raises QuestionError."""

@@ -41,18 +41,18 @@ _ANSWER = Duration(10.0)
 class WebhookSection:
     """Alerts to a webhook, for people without Prometheus."""
 
-    url: str | None = setting(None, "Where alerts are posted. Default: nowhere.")
-    url_file: str | None = setting(None, "A file with that address, where it is a secret, as Slack's is.")
+    url: str | None = setting(None, "Address that receives alerts. Default: none.")
+    url_file: str | None = setting(None, "A file with that address, if it is secret (as Slack's is).")
     format: str = setting(
         "webhook",
         "webhook: as Alertmanager's webhooks; alertmanager: its API (/api/v2/alerts); slack: text.",
         choices=tuple(FORMATS),
     )
-    least: str = setting("warning", "Less severe incidents are not sent.", choices=("info", "warning", "critical"))
+    least: str = setting("warning", "Lowest severity to send.", choices=("info", "warning", "critical"))
     every: Duration = setting(
-        _TENTH_MINUTE, "At most one message in this time; what comes meanwhile goes into the next.", low=1, high=3600
+        _TENTH_MINUTE, "At most one message in this time; later incidents go into the next message.", low=1, high=3600
     )
-    timeout: Duration = setting(_ANSWER, "How long the receiver may take to answer.", low=1, high=60)
+    timeout: Duration = setting(_ANSWER, "How long to wait for the receiver's answer.", low=1, high=60)
     runbooks: str = setting(
         RUNBOOKS,
         "Where the pages of the patterns are published, for the link of each alert: https://wiki.example.org/patterns.",

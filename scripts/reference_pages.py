@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""docs/configuration.md and docs/events.md, made from the declarations. Run, it writes both; a test compares them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from zombiescope.agent import parts
+from zombiescope.agent.config.json_schema import schema
+from zombiescope.kernel.log_formats import FORMATS
+from zombiescope.kernel.log_kinds import KINDS as LOG_KINDS
+from zombiescope.store.event import MEANINGS
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+CONFIGURATION = """\
+# Configuration reference
+
+Every section and key of `/etc/zombiescope/agent.yaml`, with its default. [The agent](agent.md#configuration) explains how it is read;
+[agent.schema.json](agent.schema.json) is the same for editors. Check a file with `zombiescope agent --check-config --config FILE`.
+
+Precedence: command line, then environment, then file. `ZOMBIESCOPE_METRICS__LISTEN` sets `metrics.listen`: two underscores
+separate section and key. Durations are written `250ms`, `30s`, `5m`, `12h`; sizes `500MB`, `2GB`.
+"""
+EVENTS = """\
+# Event kinds
+
+What `zombiescope events --kind KIND` can show, and what `kind` is in JSON, in the table `events` and in the metric
+`zombiescope_kernel_events_total`.
+
+## From the kernel log
+
+| kind | meaning | severity | example |
+|---|---|---|---|
+"""
+
+
+def pages() -> dict[Path, str]:
+    return {DOCS / "configuration.md": _configuration(), DOCS / "events.md": _events()}
+
+
+def _configuration() -> str:
+    lines = [CONFIGURATION]
+    for name, section in schema(parts.sections())["properties"].items():
+        lines += [f"\n## {name}\n", f"{section['description']}\n", "| key | type | default | |", "|---|---|---|---|"]
+        lines += [f"| `{key}` | {kind} | {default} | {said} |" for key, kind, default, said in _settings(name, section)]
+    return "\n".join(lines) + "\n"
+
+
+def _settings(prefix: str, section: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
+    for name, setting in section["properties"].items():
+        if "properties" in setting:
+            yield from _settings(f"{prefix}.{name}", setting)
+            continue
+        default = "required" if name in section.get("required", ()) else f"`{_written(setting.get('default'))}`"
+        yield f"{prefix}.{name}", _kind(setting), default, _cell(setting["description"])
+
+
+def _kind(setting: Mapping[str, Any]) -> str:
+    if "enum" in setting:
+        return ", ".join(f"`{one}`" for one in setting["enum"])
+    if "anyOf" in setting:
+        return _kind(setting["anyOf"][0])
+    kind = setting["type"] if isinstance(setting["type"], str) else "size"
+    bounds = "-".join(str(setting[one]) for one in ("minimum", "maximum") if one in setting)
+    if str(setting.get("default", "")) and "us|ms|s" in setting.get("pattern", ""):
+        kind = "duration"
+    return {"object": "map", "array": "list", "boolean": "yes or no"}.get(kind, kind) + (f" {bounds}" if bounds else "")
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "none" if value is None else str(value) or '""'
+
+
+def _events() -> str:
+    rows = []
+    for kind in dict.fromkeys(line.kind for line in FORMATS):
+        lines = [line for line in FORMATS if line.kind == kind]
+        severities = " or ".join(dict.fromkeys(line.severity for line in lines))
+        title = LOG_KINDS[kind].title if kind in LOG_KINDS else MEANINGS.get(kind, kind.replace("_", " "))
+        rows.append((kind, f"| `{kind}` | {title} | {severities} | `{_cell(lines[0].sample)}` |"))
+    others = [f"| `{kind}` | {meaning} |" for kind, meaning in MEANINGS.items() if kind not in dict(rows)]
+    second = ["", "## From everything else", "", "| kind | meaning |", "|---|---|", *others]
+    return EVENTS + "\n".join([row for _, row in sorted(rows)] + second) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").replace("`", "'").split())
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text)
+        sys.stdout.write(f"{path}\n")
