@@ -116,6 +116,12 @@ class CoresQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class GpuQuestion(Question):
+    window: WindowQuestion = WHOLE
+    by: Literal["job", "process", "gpu"] = parameter("job", "A line for each of these.")
+
+
+@dataclass(frozen=True, slots=True)
 class ContainersQuestion(Question):
     window: WindowQuestion = WHOLE
     container: tuple[str, ...] = parameter((), "Only this one: the start of its id, name or image.", metavar="NAME")

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MOST_PROCESSES = 64
-MOST_FAST = 8
+MOST_FAST = 16
 """Threads that are looked at more often than the others."""
-ALLOWED = 0.008
+ALLOWED = 0.012
 """Of a core."""
 FAST_S, SLOW_S = 0.1, 1.0
 MOST_S = 30.0

@@ -67,6 +67,8 @@ class PythonReader:
         self._fast_s = self._slow_s = self._say_s = 0.0
         self._cpu_s, self._spent_at_s = time.process_time(), time.monotonic()
         self._left_out = 0
+        self._ranks: dict[int, int] = {}
+        """Process -> when it started, of those that were said to be ranks of a job."""
 
     # --- whom ---------------------------------------------------------------------------------------------------------
 
@@ -113,13 +115,15 @@ class PythonReader:
 
     def _look_at_few(self, now_s: float) -> None:
         for pid, tid in self._fast:
-            for _, stack in self._targets[pid].look((tid,), now_s).items():
-                self._saw(pid, tid, stack, None)
+            target = self._targets[pid]
+            for _, stack in target.look((tid,), now_s).items():
+                # Whether a rank waits or computes tells the late one from the others, so it is read with each look.
+                self._saw(pid, tid, stack, target.task(tid) if target.rank else None)
 
     def _saw(self, pid: int, tid: int, stack: Stack, task: Task | None) -> None:
         at_us = time.monotonic_ns() // 1000
         run = self._runs.get((pid, tid))
-        if run is not None and run.stack == stack and self._goes_on(run, at_us):
+        if run is not None and run.stack == stack and self._goes_on(run, at_us) and _alike(run.task, task):
             run.last_us, run.looks, run.task = at_us, run.looks + 1, task or run.task
             return
         if run is not None:
@@ -161,6 +165,7 @@ class PythonReader:
         return {
             **self._said_of_stacks(),
             "rows": rows,
+            "ranks": self._new_ranks(),
             "left": [[target.pid, target.why] for target in self._targets.values() if target.why],
             "minors": sorted({target.minor for target in self._targets.values() if target.minor is not None}),
             "walks": self._tally.walks,
@@ -170,6 +175,13 @@ class PythonReader:
             "cpu_us": int(cpu_s * 1e6),
             "rss_bytes": reader_pipe.rss_bytes(),
         }
+
+    def _new_ranks(self) -> list[dict[str, Any]]:
+        """Each once."""
+        living = {pid: target.rank for pid, target in self._targets.items() if target.rank is not None}
+        new = [rank for pid, rank in living.items() if self._ranks.get(pid) != rank["start_ticks"]]
+        self._ranks = {pid: rank["start_ticks"] for pid, rank in living.items()}
+        return new
 
     def _number(self, stack: Stack) -> tuple[int, list[int]] | None:
         """Its number and its lines."""
@@ -189,6 +201,11 @@ class PythonReader:
         if self._numbers.is_new:
             self._numbered.clear()
         return said
+
+
+def _alike(before: Task | None, now: Task | None) -> bool:
+    """Looks of a rank that saw it waiting and computing are two rows."""
+    return before is None or now is None or before.state == now.state
 
 
 def _shown(text: str) -> str:

@@ -3,6 +3,9 @@
 It is known by when it started and where its stack begins: both are in /proc/PID/stat, the second changes at exec. A
 process that is no Python, or one that cannot be read, is left alone for AGAIN_S. Thread ids in the interpreter are
 those of the process's own pid namespace; where that is not ours, /proc/PID/task/*/status says which is which.
+
+Which rank of a distributed job it is, its environment says (kernel/rank_environment.py), which is read once. What a
+rank forks for its data inherits that: a process whose parent runs Python with the same rank is no rank.
 """
 
 from __future__ import annotations
@@ -10,11 +13,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from zombiescope.kernel import process, rank_environment
+from zombiescope.kernel.cgroup_path import Owner, owner
 from zombiescope.kernel.process import printable
 from zombiescope.kernel.process_memory import ProcessMemory
-from zombiescope.kernel.procfile import names_in, number, read_file
+from zombiescope.kernel.procfile import names_in, number, read_file, read_link
 from zombiescope.symbols.python import runtime
 from zombiescope.symbols.python.memory import StrangeError, UnsupportedError
 from zombiescope.symbols.python.walk import Interpreter, Stack, Tally
@@ -40,6 +46,8 @@ class Target:
         self.why: str | None = None
         """Why it is left alone, once there is something to say; None also for what is no Python."""
         self.minor: int | None = None
+        self.rank: dict[str, Any] | None = None
+        """As a row of `ranks` says it."""
         self._identity: tuple[int | None, int | None] | None = None
         self._interpreter: Interpreter | None = None
         self._again_s = 0.0
@@ -65,7 +73,7 @@ class Target:
         return (number(fields[_START]), number(fields[_STACK])) if len(fields) > _STACK else None
 
     def _attach(self) -> None:
-        self.why = self.minor = None
+        self.why = self.minor = self.rank = None
         try:
             mapped = runtime.python_files(_maps(self.pid))
             if not mapped:
@@ -75,6 +83,7 @@ class Target:
             self._interpreter = Interpreter(memory, found, self._tally)
             self.minor = found.offsets.minor
             self._is_nested = len(_inner_ids(f"/proc/{self.pid}/status")) > 1
+            self.rank = _rank(self.pid)
         except UnsupportedError as error:
             self.why = str(error)
         except StrangeError as error:
@@ -131,6 +140,37 @@ class Target:
             os.close(descriptor)
         head, _, tail = data.rpartition(b")")
         return Task(tail[1:2].decode("ascii", "replace"), printable(head.partition(b"(")[2]))
+
+
+def _rank(pid: int) -> dict[str, Any] | None:
+    """Who it is, where it is a rank of a job."""
+    variables = rank_environment.read(pid)
+    found = process.read(pid, cmdline=False)
+    if found is None:
+        return None
+    path = found.systemd_cgroup or max(found.cgroups.values(), key=len, default=None)
+    said = rank_environment.rank(variables, path)
+    if said is None or (_runs_python(found.ppid) and _has_rank_of(variables, found.ppid)):
+        return None
+    who = owner(path) if path else Owner()
+    try:
+        uid: int | None = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        uid = None
+    return {
+        "pid": pid, "start_ticks": found.start_time_ticks, "rank": said.rank, "world_size": said.world_size,
+        "local_rank": said.local_rank, "job": said.job, "kind": said.kind, "uid": uid, "ppid": found.ppid,
+        "comm": found.comm, "cgroup": path, "unit": who.unit, "container": who.container, "pod": who.pod_uid,
+    }  # fmt: skip
+
+
+def _runs_python(pid: int) -> bool:
+    program = read_link(f"/proc/{pid}/exe")
+    return program is not None and "python" in program.rpartition("/")[2]
+
+
+def _has_rank_of(variables: dict[str, str], pid: int) -> bool:
+    return rank_environment.same_place(variables, rank_environment.read(pid))
 
 
 def _maps(pid: int) -> bytes:

@@ -1,9 +1,9 @@
 """What Python was doing, on its way into the recording: whom to look at, and rows of what was seen.
 
-Looked at are processes that are hot (in the samples), that wait (waits.py), or that are on a GPU; each for KEPT_US
-after the last reason. The hottest threads, and the main threads of processes on a GPU, are looked at ten times a
-second; all other threads of those processes once. Reading is the reader's (python_reader.py), whose words are
-checked here: it reads what other people's programs wrote.
+Looked at are processes that are hot (in the samples), that wait (waits.py), that are on a GPU, or that are ranks of a
+distributed job (ranks.py); each for KEPT_US after the last reason. The hottest threads, and the main threads of ranks
+and of processes on a GPU, are looked at ten times a second; all other threads of those processes once. Reading is the
+reader's (python_reader.py), whose words are checked here: it reads what other people's programs wrote.
 
 A source that cannot be read at all (no capability, yama) is missing and said with its remedy; interpreters that are
 left alone are said once.
@@ -20,6 +20,7 @@ from zombiescope.kernel.procfile import read_text
 from zombiescope.recorder.python_pace import MOST_FAST, MOST_PROCESSES
 from zombiescope.recorder.python_process import PythonProcess
 from zombiescope.recorder.python_target import DENIED
+from zombiescope.recorder.ranks import RankTracker
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
@@ -34,7 +35,9 @@ HOT_SAMPLES = 5
 """In a second: a twentieth of a core."""
 FAST_SAMPLES = 20
 MOST_WAITING = 16
-MOST_GPU_MAINS = 4
+MOST_MAINS = 8
+"""Main threads of ranks and of processes on a GPU that are looked at ten times a second."""
+MOST_HOT = 8
 MOST_ROWS = 4096
 MOST_DEPTH = 512
 NEW_FRAMES = 20_000
@@ -52,6 +55,7 @@ class PythonTracker:
         self, batch: Batch, sources: Sources, sampler: Sampler, wall_us: Callable[[int], int], *, enabled: bool = True
     ) -> None:
         self.process = PythonProcess()
+        self.ranks = RankTracker(batch)
         self.tell: Callable[[Event], None] = lambda _: None
         self._batch = batch
         self._sources = sources
@@ -83,19 +87,19 @@ class PythonTracker:
                 self._heat[share.pid, share.tid] = share.samples
 
     def _whom(self, now_us: int, waiting: Iterable[int], on_gpu: Iterable[int]) -> dict[str, Any]:
-        mains = list(dict.fromkeys(on_gpu))
+        mains = list(dict.fromkeys([*self.ranks.pids, *on_gpu]))
         for pid in [*list(dict.fromkeys(waiting))[:MOST_WAITING], *mains]:
             self._reasons[pid] = now_us
         self._reasons = {pid: at_us for pid, at_us in self._reasons.items() if now_us - at_us < KEPT_US}
-        # Those on a GPU first, then the hottest, then whoever was last.
+        # Ranks and those on a GPU first, then the hottest, then whoever was last.
         heat: dict[int, int] = {}
         for (pid, _), samples in self._heat.items():
             heat[pid] = heat.get(pid, 0) + samples
         first = set(mains)
         pids = sorted(self._reasons, key=lambda pid: (pid not in first, -heat.get(pid, 0), -self._reasons[pid]))
         hottest = sorted(self._heat, key=lambda who: -self._heat[who])
-        fast = [who for who in hottest if self._heat[who] >= FAST_SAMPLES]
-        chosen = list(dict.fromkeys([*((pid, pid) for pid in mains[:MOST_GPU_MAINS]), *fast]))
+        fast = [who for who in hottest if self._heat[who] >= FAST_SAMPLES][:MOST_HOT]
+        chosen = list(dict.fromkeys([*((pid, pid) for pid in mains[:MOST_MAINS]), *fast]))
         return {"pids": pids[: 2 * MOST_PROCESSES], "fast": chosen[:MOST_FAST]}
 
     def second(self, now_us: int, waiting: Iterable[int] = (), on_gpu: Iterable[int] = ()) -> None:
@@ -104,6 +108,7 @@ class PythonTracker:
             return
         for said in self.process.listen():
             self._understand(said, now_us)
+        self.ranks.second(now_us)
         whom = self._whom(now_us, waiting, on_gpu)
         if whom["pids"]:
             self._used_us = now_us
@@ -121,6 +126,9 @@ class PythonTracker:
         del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
         rows = [row for row in (said.get("rows") or ())[:MOST_ROWS] if len(row) == 9]
         self._batch.extend(schema.PYTHON, [made for row in rows if (made := self._row(row, now_us)) is not None])
+        for rank in (said.get("ranks") or ())[:MOST_PROCESSES]:
+            if isinstance(rank, dict):
+                self.ranks.found(rank, now_us)
         self.walks, self.torn = int(said.get("walks") or 0), int(said.get("torn") or 0)
         self._note(said, now_us)
 
@@ -157,9 +165,10 @@ class PythonTracker:
                 text = f"pid {pid} is {why}: its Python functions are not shown"
                 self.tell(Event(now_us, "python_unread", "recorder", "info", text, {"pid": pid, "why": why}))
 
-    def restart(self) -> None:
-        """A new segment numbers its stacks anew."""
+    def restart(self, now_us: int) -> None:
+        """A new segment numbers its stacks from one again, and says which ranks live."""
         self._numbers.clear()
+        self.ranks.restart(now_us)
         self._frames_left = NEW_FRAMES
 
 

@@ -107,7 +107,7 @@ class Recorder(Parts):
             Stage("new segment of containers", lambda _: self.containers.restart(), vital=True),
             Stage("new segment of GPUs", lambda tick: self.gpus.restart(tick.wall_us), vital=True),
             Stage("new segment of mounts", lambda _: self.waits.restart(), vital=True),
-            Stage("new segment of Python stacks", lambda _: self.python.restart(), vital=True),
+            Stage("new segment of Python stacks", lambda tick: self.python.restart(tick.wall_us), vital=True),
             Stage("new segment of whole stacks", lambda _: self.whole_stacks.restart(), vital=True),
         ]
         return finish, renew

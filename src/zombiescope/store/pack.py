@@ -200,7 +200,7 @@ class _Packing:
         last = _last_by(self._recording.table(table.name, since_us, self._start_us, boot=boot), *table.holds_by)
         if table is schema.CONTAINERS:
             return self._not_exited(last)
-        return self._not_ended(last) if table is schema.GPU_PROCESSES else last
+        return self._not_ended(last) if table in (schema.GPU_PROCESSES, schema.RANKS) else last
 
     def _not_exited(self, last: pa.Table) -> pa.Table:
         started, exited = (columns.numbers(last.column(name)) for name in ("started", "exited"))

@@ -249,6 +249,24 @@ GPU_PROCESSES = _state(
 """A process when it came to a GPU, when its memory there changed much, and when it left (`ended` 1); the living again
 in every segment. pid, start_ticks, unit, container and pod as in `tasks`."""
 
+RANKS = _state(
+    35, "ranks", ("pid", "start_ticks"), time="time", pid="int pid", start_ticks="int ticks", rank="int",
+    world_size="int", local_rank="int", job="text", kind="text plain", uid="int", ppid="int pid", comm="text",
+    cgroup="text", unit="text", container="text", pod="text", ended="int",
+)  # fmt: skip
+"""A process of a distributed job when it was first seen, and when it ended (`ended` 1); the living again in every
+segment. `rank`, `world_size`, `local_rank`, `job` and `kind` (slurm, ray, torchrun, torch, mpi, kubernetes) are what
+its environment said when it was started (kernel/rank_environment.py), and of Slurm what its cgroup says: a process can
+claim any rank. Processes that it forked for its data have no row. pid, start_ticks, unit, container and pod as in
+`tasks`."""
+
+STEPS = _table(
+    36, "steps", time="time", pid="int pid", rank="int", first="int", phase="text", took_us="ints", left_out="int",
+)  # fmt: skip
+"""Training steps as the program itself reported them (zombiescope.step): step `first` was reported at `time`, and the
+next ones after as many microseconds as `took_us` says, each from the one before. `left_out`: steps before `first` that
+came too fast to be sent. pid is who the kernel says the sender is; rank and phase are its own words."""
+
 GAPS = _table(14, "gaps", time="time", end="time", source="text plain", why="text")
 """A span in which a source was blind. Blind is not healthy."""
 
@@ -323,7 +341,7 @@ UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu
 
 TABLES = (
     SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS,
-    CONTAINERS, QUEUES, GPU_SECONDS, GPUS, GPU_PROCESSES, GAPS, COST, WAITING, DISKS, MOUNTS,
+    CONTAINERS, QUEUES, GPU_SECONDS, GPUS, GPU_PROCESSES, RANKS, STEPS, GAPS, COST, WAITING, DISKS, MOUNTS,
     PYTHON, WHOLE_STACKS,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)

@@ -101,7 +101,7 @@ def test_what_a_reader_that_was_taken_over_says_is_checked(
 def test_a_segment_numbers_its_stacks_anew(tracker: PythonTracker, batch: Rows) -> None:
     tracker._understand(message(), NOW_US)
     tracker._sampler.next_segment()
-    tracker.restart()
+    tracker.restart(NOW_US)
     tracker._understand(message(new=False, functions=[], stacks=[]), NOW_US)
     assert len(tracker._sampler.rows.take_frames()) == 2
     assert len(batch.of(schema.PYTHON)) == 2

@@ -27,6 +27,7 @@ from zombiescope.documents import containers as container_documents
 from zombiescope.documents import cores as core_documents
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import fix as fix_documents
+from zombiescope.documents import gpu as gpu_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import info as info_documents
 from zombiescope.documents import lanes as lane_documents
@@ -42,7 +43,7 @@ from zombiescope.fleet.units import UnitShare
 from zombiescope.model.answer import document as document_of
 from zombiescope.query.events import events
 from zombiescope.query.info import info as info_of
-from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, PythonQuestion
+from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, GpuQuestion, PythonQuestion
 from zombiescope.questions.window import Window
 from zombiescope.store import health, incident_file
 from zombiescope.store.gaps import Gap
@@ -246,6 +247,20 @@ def of_gpus(directory: Path) -> Iterator[Answer]:
     yield "lanes", schema_of("lanes"), {"schema": "zombiescope.lanes/1", **lanes}
 
 
+def of_gpu_seconds(directory: Path) -> Iterator[Answer]:
+    """A GPU that falls idle."""
+    node = Node()
+    node.gpu(START_US, 0)
+    node.gpu_process(START_US, 0, 7, "python3")
+    for second in range(1, 31):
+        node.gpu_second(START_US + second * SECOND, 0, 90 if second <= 20 else 0)
+    write_segment(directory, node.tables)
+    with open_recording(directory) as recording:
+        document = document_of(gpu_documents.answer(recording, GpuQuestion()))
+    assert document["idle"]
+    yield "gpu", schema_of("gpu"), {"schema": "zombiescope.gpu/1", **document}
+
+
 def of_starved_gpu(directory: Path) -> Iterator[Answer]:
     node = Training().taken(5).use(0, 10)
     lost = {"gpu": "0000:01:00", "xid": 79}
@@ -328,6 +343,7 @@ def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempP
         *of_containers(home / "boxes"),
         *of_gpus(home / "gpus"),
         *of_python(home / "python"),
+        *of_gpu_seconds(home / "gpu seconds"),
         *of_starved_gpu(home / "starved"),
         *of_fixed(home / "fixed"),
         *of_fleet(),

@@ -637,6 +637,17 @@ export interface Gpu {
   processes: GpuProcess[];
 }
 
+/** Of each row busy_s and all of `waited` together are wall_s; the walls of all rows are GPUs x seconds. */
+export interface GpuAccount {
+  schema: string;
+  node: string;
+  from: number;
+  to: number;
+  by: "job" | "process" | "gpu";
+  rows: GpuSeconds[];
+  idle: IdleSpan[];
+}
+
 /** `usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was throttled, it was the hog itself, another GPU of its job waited, or nobody knows. */
 export interface GpuLoss {
   gpu: number;
@@ -665,6 +676,20 @@ export interface GpuProcess {
   memory_bytes: number | null;
   from: number;
   to: number | null;
+}
+
+/** One line of the account. What a line is not about is null. */
+export interface GpuSeconds {
+  gpu: number | null;
+  job: string | null;
+  rank: number | null;
+  pid: number | null;
+  comm: string | null;
+  pod: string | null;
+  gpus: number;
+  wall_s: number;
+  busy_s: number;
+  waited: Waited;
 }
 
 /** Percent of `count` GPUs, their mean and the least busy one; the power of all of them. */
@@ -732,6 +757,21 @@ export interface HistoryPoint {
   critical_events: number;
   nic_events: number;
   lost: number;
+}
+
+/** A GPU that was in use and did next to nothing for a while. */
+export interface IdleSpan {
+  gpu: number;
+  from: number;
+  to: number;
+  seconds: number;
+  usual: number;
+  job: string | null;
+  rank: number | null;
+  pid: number | null;
+  phase: "start" | "evaluation" | "checkpoint" | "end" | null;
+  state: string;
+  text: string;
 }
 
 export interface Incident {
@@ -1261,6 +1301,20 @@ export interface Verification {
   checks: Check[];
 }
 
+/** Seconds in which a GPU did nothing, by what it waited for; together with busy_s they are wall_s. */
+export interface Waited {
+  data: number;
+  core: number;
+  collective: number;
+  storage: number;
+  throttled: number;
+  stopped: number;
+  broken: number;
+  unknown: number;
+  host: number;
+  unused: number;
+}
+
 export interface Who {
   schema: string;
   from: number;
@@ -1331,6 +1385,7 @@ export interface Documents {
   audit: Audit;
   lanes: Lanes;
   cores: Cores;
+  gpu: GpuAccount;
   events: Events;
   functions: Stacks;
   python: PythonThreads;

@@ -44,14 +44,20 @@ def _never_less(highest: dict[tuple[int, str], int], row: _Row, name: str) -> in
     return highest[key]
 
 
-def gpu_processes(
-    tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis, wide: Slots, begins: Sequence[int]
+def living(
+    table: schema.Table,
+    tiles: Sequence[Tile],
+    identities: Sequence[Identity],
+    axis: Axis,
+    wide: Slots,
+    begins: Sequence[int],
 ) -> Rows:
-    found = list(tiles[0].source.rows("gpu_processes"))
+    """Processes that are said again in every segment until they end."""
+    found = list(tiles[0].source.rows(table.name))
     for tile, who in zip(tiles[1:], identities[1:], strict=True):
-        states = _states(schema.GPU_PROCESSES, tile, axis, wide, begins)
-        found += [who.row(schema.GPU_PROCESSES, row, row["time"]) for row in states]
-    return rows_at(schema.GPU_PROCESSES, axis, _in_order(found))
+        states = _states(table, tile, axis, wide, begins)
+        found += [who.row(table, row, row["time"]) for row in states]
+    return rows_at(table, axis, _in_order(found))
 
 
 def gpu_seconds(tiles: Sequence[Tile], identities: Sequence[Identity], axis: Axis, wide: Slots) -> Rows:

@@ -130,9 +130,10 @@ class _Splice:
             schema.GAPS: events.gaps(tiles, who, axis, wide),
             schema.QUEUES: events.queues(tiles, axis, begins),
             schema.GPUS: gpus.gpus(tiles, who, axis, wide, begins),
-            schema.GPU_PROCESSES: gpus.gpu_processes(tiles, who, axis, wide, begins),
+            schema.GPU_PROCESSES: gpus.living(schema.GPU_PROCESSES, tiles, who, axis, wide, begins),
+            schema.RANKS: gpus.living(schema.RANKS, tiles, who, axis, wide, begins),
             schema.GPU_SECONDS: gpus.gpu_seconds(tiles, who, axis, wide),
-            **{table: self._of_every_tile(table) for table in (schema.PYTHON, schema.WHOLE_STACKS)},
+            **{table: self._of_every_tile(table) for table in (schema.PYTHON, schema.WHOLE_STACKS, schema.STEPS)},
             **{table: self._of_the_fault(table) for table in _OF_THE_FAULT},
         }
         forgotten = [table.name for table in schema.TABLES if table not in {*made, *_BY_SEGMENT}]

@@ -8,15 +8,17 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from zombiescope.documents import cores as core_documents
 from zombiescope.documents import events as event_documents
+from zombiescope.documents import gpu as gpu_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
-from zombiescope.questions.views import CoresQuestion, EventsQuestion, LanesQuestion, SeriesQuestion
+from zombiescope.questions.views import CoresQuestion, EventsQuestion, GpuQuestion, LanesQuestion, SeriesQuestion
 from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says
 
 Series = Annotated[SeriesQuestion, Depends(query(SeriesQuestion))]
 Lanes = Annotated[LanesQuestion, Depends(query(LanesQuestion))]
 Cores = Annotated[CoresQuestion, Depends(query(CoresQuestion))]
+Gpu = Annotated[GpuQuestion, Depends(query(GpuQuestion))]
 Events = Annotated[EventsQuestion, Depends(query(EventsQuestion))]
 
 
@@ -47,6 +49,13 @@ def routes(responder: Responder) -> APIRouter:
             rec,
             lambda _, recording: core_documents.answer(recording, question),
             question.window,
+        )
+
+    @router.get("/gpu", **says("gpu --json"))
+    def gpu(request: Request, question: Gpu, rec: Rec = None) -> Response:
+        """Where the GPU seconds went, by job, process or GPU, and the times in which a GPU that was in use was idle."""
+        return responder.long_answer(
+            request, "gpu", rec, lambda _, recording: gpu_documents.answer(recording, question), question.window
         )
 
     @router.get("/events", **says("events --json"))

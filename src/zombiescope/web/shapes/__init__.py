@@ -10,6 +10,7 @@ from typing import Any
 
 from zombiescope.documents.columns import MEDIA_TYPE
 from zombiescope.documents.cores import Cores
+from zombiescope.documents.gpu import GpuAccount
 from zombiescope.model.answer import Schemas
 from zombiescope.web.shapes import cgroups, containers, diagnosis, fleet, node, python, samples
 from zombiescope.web.shapes.common import TimelineEvent
@@ -26,6 +27,7 @@ DOCUMENTS: dict[str, Any] = {
     "audit": cgroups.Audit,
     "lanes": node.Lanes,
     "cores": Cores,
+    "gpu": GpuAccount,
     "events": node.Events,
     "functions": samples.Stacks,
     "python": python.PythonThreads,

@@ -1,0 +1,92 @@
+"""`zombiescope gpu`: where the GPU seconds went, by job, process or GPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zombiescope.cli.output import Csv, Json, command_line, console, examples, note, print_csv, print_document, table
+from zombiescope.cli.quantities import human_s
+from zombiescope.cli.recording_argument import Dir, Node, opened
+from zombiescope.questions.views import GpuQuestion
+
+if TYPE_CHECKING:
+    from zombiescope.documents.gpu import GpuAccount
+    from zombiescope.query.gpu_account import GpuSeconds
+
+EXAMPLES = examples(
+    "gpu --last 1h           # of each job, and what they were lost to",
+    "gpu --by process --at 12:03:22",
+    "gpu --by gpu --last 10m --json | jq '.rows[].waited'",
+)
+
+_SHOWN = 0.005
+"""Of the wall time: less is not a word in the last column."""
+_MOST_IDLE = 12
+
+
+def command(
+    question: GpuQuestion, directory: Dir = None, node: Node = None, json_: Json = False, csv: Csv = False
+) -> None:
+    """Where the GPU seconds went: by job, process or GPU.
+
+    Wall time x GPUs = busy + waiting for data, a core, other ranks, storage + throttled + stopped + broken + the
+    program's own time on the host + unused + unknown. What is not known is shown, and never spread over the rest.
+    """
+    with opened(directory, node) as recording:
+        from zombiescope.documents.gpu import answer
+
+        found, driver = answer(recording, question), recording.node.get("gpu_driver")
+    if json_:
+        print_document("gpu", found)
+    elif csv:
+        from zombiescope.query.gpu_account import GpuSeconds
+
+        print_csv(GpuSeconds, found.rows)
+    else:
+        _print(found, driver, directory)
+
+
+def _print(found: GpuAccount, driver: str | None, directory: str | None) -> None:
+    out = console()
+    out.print(found.heading, style="bold")
+    if not found.rows:
+        look = command_line("info", directory)
+        why = f"a driver ({driver}) was there; '{look}' says where it was blind" if driver else "no driver was loaded"
+        note(f"zombiescope: no GPU is known in this window: {why}")
+        return
+    heads = {"job": "job", "process": "process", "gpu": "gpu"}
+    rows = table(heads[found.by], "gpus", "wall", "busy", "busy %", "waited for",
+                 right=("gpus", "wall", "busy", "busy %"), gap=2, wraps="waited for")  # fmt: skip
+    for row in found.rows:
+        rows.add_row(*_cells(row, found.by))
+    out.print(rows)
+    for one in found.idle[:_MOST_IDLE]:
+        out.print(f"{found.window.clock(one.from_us)}  {one.text}", style="dim" if one.phase else None)
+    if len(found.idle) > _MOST_IDLE:
+        out.print(f"and {len(found.idle) - _MOST_IDLE} more; --json has them all", style="dim")
+
+
+def _cells(row: GpuSeconds, by: str) -> list[str]:
+    share = f"{row.busy_s / row.wall_s * 100:.0f}%" if row.wall_s else "?"
+    return [_name(row, by), str(row.gpus), human_s(row.wall_s), human_s(row.busy_s), share, _lost(row)]
+
+
+def _name(row: GpuSeconds, by: str) -> str:
+    if by == "gpu":
+        return f"GPU {row.gpu}" + (f"  {row.job}" if row.job else "")
+    if row.job is None:
+        return f"(nobody) GPU {row.gpu}"
+    if by == "process":
+        rank = f"rank {row.rank}, " if row.rank is not None else ""
+        return f"{row.comm or '?'} ({rank}pid {row.pid}) GPU {row.gpu}"
+    return row.job
+
+
+def _lost(row: GpuSeconds) -> str:
+    from zombiescope.query.gpu_account import STATES
+
+    parts = {state: getattr(row.waited, state) for state in STATES}
+    shown = sorted(
+        ((value, state) for state, value in parts.items() if value >= _SHOWN * row.wall_s and value > 0), reverse=True
+    )
+    return ", ".join(f"{state} {human_s(value)}" for value, state in shown) or "-"

@@ -1,0 +1,196 @@
+"""What the main thread of a process was doing, in cells of a tenth of a second: computing, or waiting, and for what.
+
+From `python` (looks at its stack, ten a second of ranks and of processes on a GPU), `samples` (whether it really had a
+core), and `waiting` (stopped by a signal, in the kernel for a disk or a server; itself or its children). A look is a
+moment and stands for its cell; looks in a row that saw the same stack and state stand for the time between them. What
+nobody looked at is UNKNOWN and stays so.
+
+    collective  it waits, inside a collective
+    backward    it waits, inside autograd's engine: for a collective of DDP, or for threads that it gave its work to
+    data        it is inside what makes the next batch
+    storage     it, or a child that it waits for, waits in the kernel for a disk, a server or FUSE; or it is inside a
+                library of a file or object store
+    stopped     it, or a child that feeds it, was stopped by a signal
+    core        it wanted to run and had no core
+    host        it ran
+    device      it waits for the accelerator
+    other       it waits, and not in a place that is known: a sleep, a lock, a call into C
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from zombiescope.base.time import SECOND_US
+from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
+from zombiescope.query.waiting import WaitingTask
+from zombiescope.store.hangs import NEVER, STOPPED, SUSPENDED, thing
+from zombiescope.symbols.python import places
+
+CELL_US = 100_000
+CELLS = SECOND_US // CELL_US
+DENSE_US = 150_000
+"""Looks that are at most so far apart are those of a thread that is looked at ten times a second."""
+SPARSE_US = 2_500_000
+"""Looks further apart than this say nothing about the time between them."""
+CORE_LEAST = 0.2
+"""Of a second: wanting to run without running is not noticed below this, for it is judged by 99 samples a second."""
+
+NAMES = ("unknown", "host", "core", "collective", "backward", "data", "storage", "stopped", "device", "other")
+UNKNOWN, HOST, CORE, COLLECTIVE, BACKWARD, DATA, STORAGE, STOPS, DEVICE, OTHER = range(len(NAMES))
+WAITS_FOR_RANKS = (COLLECTIVE, BACKWARD)
+
+Cells = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Cells of one window."""
+
+    start_us: int
+    cells: int
+
+    @classmethod
+    def of(cls, start_us: int, end_us: int) -> Span:
+        first = start_us // SECOND_US * SECOND_US
+        return cls(first, max(1, -(-(end_us - first) // SECOND_US)) * CELLS)
+
+    @property
+    def end_us(self) -> int:
+        return self.start_us + self.cells * CELL_US
+
+    def cell(self, at_us: int) -> int:
+        return (at_us - self.start_us) // CELL_US
+
+    def us(self, cell: int) -> int:
+        return self.start_us + cell * CELL_US
+
+    def between(self, from_us: int, to_us: int) -> slice:
+        return slice(max(0, self.cell(from_us)), max(0, min(self.cells, self.cell(to_us - 1) + 1)))
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Of one process: the state in each cell, and the rows that it is known from."""
+
+    pid: int
+    span: Span
+    cells: Cells
+    doing: tuple[Doing, ...]
+    why: dict[int, str]
+    """State -> what it waits for, where the kernel says: a disk, a server, workers that were stopped."""
+
+    def places(self, cells: npt.NDArray[np.bool_]) -> Counter[str]:
+        """Where its main thread was in these cells, each look once."""
+        found: Counter[str] = Counter()
+        for each in self.doing:
+            part = cells[self.span.between(each.from_us, each.to_us + 1)]
+            if len(part) and part.any():
+                found[place(each.frames)] += max(1, round(each.looks * float(part.mean())))
+        return found
+
+
+def place(frames: Sequence[PythonFrame]) -> str:
+    """The call into a library, and the line of a person's own code that made it: `all_reduce, train.py:112`."""
+    mine, called = own(tuple(frames))
+    return f"{mine.name if called is None else called.name}, {mine.place}"
+
+
+def of_doing(doing: Doing) -> int:
+    """The state that one look saw."""
+    if doing.state in ("T", "t"):
+        return STOPS
+    if doing.state == "D":
+        return STORAGE
+    purpose = places.purpose_of(tuple((frame.name, frame.file) for frame in doing.frames))
+    if purpose == "data":
+        return DATA
+    if purpose == "storage":
+        return STORAGE
+    if doing.state == "R":
+        return HOST
+    if doing.state is None and purpose is None:
+        return UNKNOWN
+    return {"collective": COLLECTIVE, "backward": BACKWARD, "device": DEVICE, None: OTHER}[purpose]
+
+
+def activities(
+    threads: Iterable[PythonThread],
+    waiting: Iterable[WaitingTask],
+    pids: Collection[int],
+    start_us: int,
+    end_us: int,
+    ran: dict[int, npt.NDArray[np.float64]] | None = None,
+) -> dict[int, Activity]:
+    """By process. `ran`: of each process the part of every second that its main thread was sampled on a core; None
+    where nothing was sampled, and nobody can be said to want for a core."""
+    span = Span.of(start_us, end_us)
+    looked = {one.pid: one for one in threads if one.tid == one.pid and one.pid in pids}
+    waits: dict[int, list[WaitingTask]] = {}
+    for task in waiting:
+        for pid in {task.pid, _parent(task)} & set(pids):
+            waits.setdefault(int(pid or 0), []).append(task)
+    return {pid: _activity(pid, span, looked.get(pid), waits.get(pid, []), ran) for pid in pids}
+
+
+def _activity(
+    pid: int,
+    span: Span,
+    thread: PythonThread | None,
+    waits: Sequence[WaitingTask],
+    ran: dict[int, npt.NDArray[np.float64]] | None,
+) -> Activity:
+    cells = np.full(span.cells, UNKNOWN, np.int8)
+    doing = tuple(thread.doing) if thread is not None else ()
+    for each in doing:
+        cells[_painted(span, each)] = of_doing(each)
+    if ran is not None:
+        _starve(cells, ran.get(pid))
+    why: dict[int, str] = {}
+    for task in waits:
+        _paint_wait(cells, span, task, pid, why)
+    return Activity(pid, span, cells, doing, why)
+
+
+def _painted(span: Span, doing: Doing) -> slice:
+    apart_us = (doing.to_us - doing.from_us) / max(1, doing.looks - 1)
+    to_us = doing.to_us if apart_us <= SPARSE_US else doing.from_us
+    return span.between(doing.from_us, to_us + 1)
+
+
+def _starve(cells: Cells, ran: npt.NDArray[np.float64] | None) -> None:
+    """Of what looked as if it ran, as much waited for a core as the samples do not have of it."""
+    for second in range(len(cells) // CELLS):
+        part = cells[second * CELLS : (second + 1) * CELLS]
+        wanted = np.flatnonzero(part == HOST)
+        had = float(ran[second]) if ran is not None and second < len(ran) else 0.0
+        lacks = len(wanted) / CELLS - had * len(wanted) / max(1, int((part != UNKNOWN).sum()))
+        if lacks >= CORE_LEAST:
+            part[wanted[: round(lacks * CELLS)]] = CORE
+
+
+def _paint_wait(cells: Cells, span: Span, task: WaitingTask, pid: int, why: dict[int, str]) -> None:
+    """What the kernel said of it or of a child: over what a look at its Python saw."""
+    at = span.between(task.since_us, task.at_us + 1)
+    if task.kind in (STOPPED, SUSPENDED):
+        state = STOPS
+        why[STOPS] = "it is stopped by a signal" if task.pid == pid else f"{task.comm} was stopped by a signal"
+    elif task.kind not in NEVER:
+        state = STORAGE
+        why[STORAGE] = thing(task.kind, task.resource)
+    else:
+        return
+    part = cells[at]
+    # A child holds its parent up only while that waits for it.
+    part[slice(None) if task.pid == pid else np.isin(part, (DATA, STORAGE, OTHER, UNKNOWN))] = state
+
+
+def _parent(task: WaitingTask) -> int | None:
+    """Of rows of quiet_processes.py, whose resource is the parent."""
+    pid = (task.resource or "").rpartition(":")[2] if task.kind in NEVER else ""
+    return int(pid) if pid.isdigit() else None
