@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from zombiescope.query.gpu_account import GpuSeconds
 
 EXAMPLES = examples(
-    "gpu --last 1h           # of each job, and what they were lost to",
+    "gpu --last 1h           # what the seconds of each job went to",
     "gpu --by process --at 12:03:22",
     "gpu --by gpu --last 10m --json | jq '.rows[].waited'",
 )

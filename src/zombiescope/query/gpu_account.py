@@ -309,7 +309,9 @@ def _process(one: Tenant, ranked: tuple[Job, Rank] | None) -> _Process:
 def _said_until(recording: Recording, start_us: int, end_us: int) -> int:
     """Rows of seconds come up to LATE_US after them."""
     end_us = max(start_us + 1, end_us // SECOND_US * SECOND_US)
-    broken = any(state in _BROKEN for states in _gpu_states(recording, start_us, end_us).values() for _, state in states)
+    broken = any(
+        state in _BROKEN for states in _gpu_states(recording, start_us, end_us).values() for _, state in states
+    )
     if broken or end_us <= recording.end_us - LATE_US:
         return end_us  # a broken GPU has no rows, and that is no delay
     last_us = 0
