@@ -35,15 +35,17 @@ ROOMS = {
     "documents": {"documents", "questions", "diagnosis", "model", "audit", "query", "store", "kernel"},
     # Statistics of many recordings: what one node's rollups, incidents and stacks say, and no causes of its own.
     "fleet": {"fleet", "query", "store"},
+    # What an assistant may ask, answered in short; who holds the recordings open is the caller.
+    "assistant": {"assistant", "model", "documents", "questions", "query", "store"},
     # What a page shows is a document; the other packages are for making one of a selection that is held open.
-    "web": {"web", "model", "documents", "questions", "fleet", "diagnosis", "lab", "query", "store"},
+    "web": {"web", "assistant", "model", "documents", "questions", "fleet", "diagnosis", "lab", "query", "store"},
     # The face for scripts and notebooks: the reader's tables and the commands' answers (0060).
     "notebook": {"notebook", "documents", "questions", "diagnosis", "query", "store"},
     # Follows a recording as `top` does; the recorder's settings and the form of an address have one place each.
     "agent": {"agent", "node", "web", "questions", "recorder", "store", "query", "kernel"},
     "cli": {
-        "cli", "agent", "documents", "questions", "web", "fleet", "imports", "fix", "model", "diagnosis", "audit",
-        "lab", "query", "store", "kernel", "_mark",
+        "cli", "agent", "assistant", "documents", "questions", "web", "fleet", "imports", "fix", "model", "diagnosis",
+        "audit", "lab", "query", "store", "kernel", "_mark",
     },
 }  # fmt: skip
 """Package -> packages that it may import from. "" is the package itself."""

@@ -45,6 +45,7 @@ from zombiescope.cli import (
     info,
     lab,
     mark,
+    mcp,
     pack,
     push,
     python,
@@ -86,7 +87,7 @@ _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
     ),
     ("Explain", (diagnose, audit, fix, demo)),
     ("Keep", (import_, freeze, pack, compact)),
-    ("Share", (export, push, ship)),
+    ("Share", (export, push, ship, mcp)),
 )
 
 GARBAGE_AFTER = 10_000

@@ -12,11 +12,13 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from zombiescope.base.errors import QuestionError, UserError
-from zombiescope.web import guard, refusal
+from zombiescope.web import guard, mcp_endpoint, refusal
 from zombiescope.web.endpoints import axis, export, fleet, health, incidents, live, node, profile, tables
 from zombiescope.web.guard import Access, Guard
+from zombiescope.web.mcp_endpoint import McpEndpoint
 from zombiescope.web.page import NOT_HERE, Page
 from zombiescope.web.recordings import Recordings
 from zombiescope.web.refusal import Refusal
@@ -40,6 +42,7 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await assistants.stop()
         recordings.close()
 
     app = FastAPI(
@@ -57,6 +60,8 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
     for endpoints in (node, axis, profile, tables, export, incidents, live, health, fleet):
         app.include_router(endpoints.routes(responder), prefix=PREFIX)
     app.include_router(_session(access), prefix=PREFIX)
+    assistants = McpEndpoint(recordings)
+    app.router.routes.append(Route(mcp_endpoint.PATH, assistants))
     app.include_router(_pages(page))
     _report_errors(app)
     _describe(app)

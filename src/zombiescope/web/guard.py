@@ -44,6 +44,8 @@ OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
 """Not for everybody: over plain HTTP a browser obeys it on the loopback only, and complains elsewhere."""
 API = "/api/"
 SESSION = "/api/v1/session"
+MCP = "/mcp"
+"""Assistants post their questions; they send the token itself, never a cookie."""
 COOKIE = "zombiescope-session"
 _PORTS = {"http": 80, "https": 443}
 
@@ -173,7 +175,7 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, with_headers)
         else:
-            allowed = b"POST" if scope["path"] == SESSION else b"GET, HEAD"
+            allowed = b"POST" if scope["path"] in (SESSION, MCP) else b"GET, HEAD"
             await _send(refusal, scope["method"] == "HEAD", with_headers, allowed)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
@@ -186,13 +188,14 @@ class Guard:
             )
         if not allowed.origin(headers.get("origin")):
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
-        if not path.startswith(API):
+        if not path.startswith(API) and path != MCP:
             return None if method in ("GET", "HEAD") else _read_only(method)
         if headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site"):
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
-        if method not in ("GET", "HEAD") and not (method == "POST" and path == SESSION):
+        if method not in ("GET", "HEAD") and not (method == "POST" and path in (SESSION, MCP)):
             return _read_only(method)
-        return None if allowed.knows(headers) else _unknown(headers, allowed)
+        is_known = allowed.token is None or allowed.bears(headers) if path == MCP else allowed.knows(headers)
+        return None if is_known else _unknown(headers, allowed)
 
 
 def _unknown(headers: Headers, allowed: Access) -> Refusal:

@@ -57,6 +57,10 @@ class Recordings:
         found = [_described(one) for one in self._held.values()]
         return {"recordings": [*found, self._founding.described()], "fleet": self.fleet is not None}
 
+    def fleet_document(self) -> dict[str, Any] | None:
+        """The state and the report of the fleet; None where none is served."""
+        return None if self.fleet is None else self.fleet.document()
+
     def close(self) -> None:
         for one in self._held.values():
             one.close()
