@@ -53,6 +53,7 @@ LEFT_OUT = {
     "freeze": "changes the recording",
     "import": "makes a recording",
     "mark": "speaks to a running recorder",
+    "mcp": "speaks a protocol; tests/unit/assistant asks it",
     "pack": "makes a recording",
     "push": "speaks to a server",
     "record": "records",
