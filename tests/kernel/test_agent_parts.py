@@ -19,7 +19,7 @@ from zombiescope.agent.node_parts import SERVICES, SUPERVISOR
 from zombiescope.store import health
 from zombiescope.store.health import RECORDER, Part
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.waits]
 
 MODULES = {RECORDER: "zombiescope.recorder", SERVICES: "zombiescope.agent.services"}
 AGENT: dict[str, dict[str, Any]] = {"recorder": {"hz": 20, "diagnose": False}, "ray": {"enabled": True}}

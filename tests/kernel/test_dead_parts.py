@@ -24,7 +24,7 @@ from zombiescope.store import health, locate
 from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 from zombiescope.store.reader import open_recording
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.waits]
 
 CLI = (sys.executable, "-m", "zombiescope.cli.main")
 

@@ -14,7 +14,7 @@ from tests.helpers.recorder_process import RecorderProcess, recording
 
 from zombiescope.store.reader import Recording, open_recording
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kernel, pytest.mark.waits, pytest.mark.timeout(180)]
 
 LONGEST_S = 60.0
 

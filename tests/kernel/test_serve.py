@@ -19,7 +19,7 @@ import pytest
 from tests.helpers.page_server import SOURCE, page_server
 from tests.helpers.recorder_process import recording
 
-pytestmark = pytest.mark.kernel
+pytestmark = [pytest.mark.kernel, pytest.mark.waits]
 
 DEADLINE_S = 60.0
 
