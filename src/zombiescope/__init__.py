@@ -3,6 +3,7 @@
     import zombiescope
 
     zombiescope.mark("epoch 12 starts")           # a line on the time axis of the recorder running here
+    zombiescope.step(n)                           # a training step begins; never raises, never waits
     with zombiescope.open("/var/lib/zombiescope") as recording:
         cores = recording.table("cores")          # an Arrow table; .pandas() and .numpy() likewise
         found = recording.diagnose(last="10m")    # as the command; .flamegraph() and .heatmap() likewise
@@ -10,7 +11,7 @@
 Importing this package costs nothing: numpy and pyarrow are imported by `open`, not before.
 """
 
-from zombiescope._mark import mark
+from zombiescope._mark import mark, step
 
 TYPE_CHECKING = False  # as typing's, which takes longer to load than all of this
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 del TYPE_CHECKING
 
-__all__ = ["Recording", "mark", "open"]
+__all__ = ["Recording", "mark", "open", "step"]
 
 _LAZY = {"Recording": "Recording", "open": "open_recording"}
 

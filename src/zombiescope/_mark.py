@@ -1,8 +1,11 @@
-"""A mark on the time axis of every recorder that runs on this machine: one datagram to the UNIX socket of each.
+"""Marks and training steps on the time axis of every recorder that runs on this machine: datagrams to their sockets.
 
-Made for training loops: it never raises, never waits longer than 50 ms, imports only what Python itself has,
-and answers whether a recorder took the mark. No recorder, no mark, no error.
+Made for training loops: nothing here raises, and it imports only what Python itself has. `mark` waits 50 ms at most and
+answers whether a recorder took the mark. `step` never waits: it notes the time, and once a second what was noted is
+sent. No recorder, no mark, no error.
 """
+
+from __future__ import annotations
 
 import os
 import time
@@ -36,6 +39,107 @@ def mark(text: str) -> bool:
         return _send([place for place in runtime_directories() if not _is_planted(place)], str(text), at_us)
     except Exception:  # noqa: BLE001  a mark must never end a training run
         return False
+
+
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+SEND_EVERY_NS = 1_000_000_000
+LOOK_EVERY_NS = 5_000_000_000  # where no recorder is
+MOST_STEPS = 33  # in one message: 32 durations and the step that goes on
+MAX_PHASE = 40  # characters
+
+_noted: list[
+    tuple[int, int, str | None, int | None]
+] = []  # (number, nanoseconds, phase, rank) since the last message; its last one goes on
+_next_ns = 0
+_quiet_ns = 0
+_left_out = 0
+_counted = 0
+
+
+def step(n: int | None = None, phase: str | None = None, rank: int | None = None) -> None:
+    """A training step begins: number `n` (counted if it is None), perhaps of a phase ("eval"), perhaps of a rank.
+
+    Never raises and never waits. Under a microsecond where no recorder runs.
+    """
+    global _counted, _next_ns
+    now_ns = time.monotonic_ns()
+    if now_ns < _quiet_ns:
+        return
+    try:
+        if n is None:
+            n = _counted
+            _counted = n + 1
+        _noted.append((n, now_ns, phase, rank))
+        if now_ns >= _next_ns:
+            _next_ns = now_ns + SEND_EVERY_NS
+            _send_steps(now_ns)
+    except Exception:  # noqa: BLE001  a step must never end a training run
+        return
+
+
+def _send_steps(now_ns: int) -> None:
+    """One datagram for each run of steps that follow each other, to every recorder."""
+    import json
+
+    global _noted, _quiet_ns, _left_out
+    taken, _noted = _noted, _noted[-1:]
+    if len(taken) > MOST_STEPS:
+        _left_out += len(taken) - MOST_STEPS
+        taken = taken[-MOST_STEPS:]
+    clock_ns = time.time_ns() - now_ns
+    runs: list[dict[str, object]] = []
+    before = None
+    took_us: list[int] = []
+    for place in range(len(taken) - 1):
+        n, at_ns, phase, rank = taken[place]
+        if before != (n, phase, rank):
+            took_us = []
+            words = None if phase is None else str(phase)[:MAX_PHASE]
+            at_us = (at_ns + clock_ns) // 1000
+            runs.append({"first": n, "phase": words, "rank": rank, "at_us": at_us, "took_us": took_us})
+        took_us.append((taken[place + 1][1] - at_ns) // 1000)
+        before = (n + 1, phase, rank)
+    sent = False
+    for run in runs or [{}]:
+        sent = _deliver(json.dumps({"steps": {**run, "left_out": _left_out}}).encode()) or sent
+    if sent:
+        _left_out = 0
+    else:
+        del _noted[:]
+        _quiet_ns = now_ns + LOOK_EVERY_NS
+
+
+def _deliver(message: bytes) -> bool:
+    """Whether a recorder is there, even one that has no room now. Never waits."""
+    import socket
+
+    found = False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        for directory in runtime_directories():
+            if _is_planted(directory):
+                continue
+            for place in range(1, RECORDERS + 1):
+                try:
+                    sender.sendto(message, f"{directory}/{socket_name(place)}")
+                    found = True
+                except BlockingIOError:
+                    found = True
+                except OSError:
+                    continue
+    return found
+
+
+def _forget_steps() -> None:
+    """A forked child reports none of its parent's."""
+    global _next_ns, _quiet_ns, _left_out, _counted
+    del _noted[:]
+    _next_ns = _quiet_ns = _left_out = _counted = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_steps)
 
 
 def _is_planted(directory: str) -> bool:

@@ -23,7 +23,7 @@ def test_what_is_visible_is_what_is_exported() -> None:
     visible = in_fresh_python(
         "import json, zombiescope; print(json.dumps([n for n in dir(zombiescope) if n[0] != '_']))"
     )
-    assert visible == sorted(zombiescope.__all__) == ["Recording", "mark", "open"]
+    assert visible == sorted(zombiescope.__all__) == ["Recording", "mark", "open", "step"]
 
 
 def test_everything_exported_exists() -> None:

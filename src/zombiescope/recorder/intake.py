@@ -106,6 +106,7 @@ class EventIntake:
         if self.marks is not None:
             for event in self.marks.read(self._clock.now_us()):
                 self.put(event)
+            self._batch.extend(schema.STEPS, self.marks.take_steps())
 
     def _follow_marks(self, _: Tick) -> None:
         if self.marks is not None:

@@ -47,10 +47,12 @@ def mark(data: bytes) -> None:
     receiver = _receiver(os.getpid())
     receiver.second()
     credentials = (socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("iII", 0, 1000, 1000))
-    event = receiver._mark(data, [credentials], NOW_US)
+    event = receiver._take(data, [credentials], NOW_US)
     if event is not None:
         assert encode_rows(schema.EVENTS, [event.row()], NOW_US)
         json.dumps(event.fields)
+    if rows := receiver.take_steps():
+        assert encode_rows(schema.STEPS, rows, NOW_US)
 
 
 def told(data: bytes) -> None:

@@ -87,7 +87,7 @@ def test_a_log_that_fails_is_not_polled_and_is_tried_at_writes_until_it_works(be
 
 
 def test_marks_that_fail_are_not_polled_either(bench: Bench) -> None:
-    marks: Any = SimpleNamespace(fileno=lambda: 9, second=lambda: None, read=lambda _: 1 // 0)
+    marks: Any = SimpleNamespace(fileno=lambda: 9, second=lambda: None, read=lambda _: 1 // 0, take_steps=list)
     bench.intake.marks = marks
     assert bench.intake.descriptors() == (7, 9)
     bench.intake.read_marks()
