@@ -81,9 +81,11 @@ def _rates(answer: Answer) -> str:
 
 def _cgroup(suspect: Actor, force: list[str]) -> str:
     """Where it runs now. Failure for what is protected, or belongs to nothing that can be frozen by itself."""
-    from zombiescope.fix import guard
+    from zombiescope.fix import guard, holds
 
     name = suspect.unit or suspect.container
+    if suspect.pod and (why := guard.never_frozen(suspect.pod, suspect.container, suspect.cgroup or "")) is not None:
+        raise Failure(f"{suspect.name} is not frozen: {why}", "leave out --try: the plan needs no trial")
     if name is None:
         raise Failure(f"{suspect.subject} belongs to no unit and no container, so nothing else would stay untouched")
     why = guard.protected_unit(name) if suspect.unit else guard.protected_container(name)
@@ -92,6 +94,10 @@ def _cgroup(suspect: Actor, force: list[str]) -> str:
     found = _of_container(suspect) if suspect.unit is None else _of_unit(suspect.unit, suspect.cgroup)
     if found is None or "*" in found or found == "/":
         raise Failure(f"where {name} runs is not known")
+    if (why := guard.never_frozen(suspect.pod, suspect.container, found)) is not None:
+        raise Failure(f"{name} is not frozen: {why}", "leave out --try: the plan needs no trial")
+    if name not in force and (why := holds.why_needed(found)) is not None:
+        raise Failure(f"{name} is protected: {why}", f"--force-unit {name} would freeze it nevertheless")
     return found
 
 

@@ -10,10 +10,13 @@ from zombiescope.audit.protected import protection
 from zombiescope.diagnosis import carriers
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import untouchable
+from zombiescope.fix import holds
 from zombiescope.kernel import process
 from zombiescope.kernel.cgroup_path import owner
+from zombiescope.node.systemd.manager import LoadedUnit
 
 _ANCESTORS_MAX = 64
+_NETWORK = ("network-online.target", "network.target", "network-pre.target", "remote-fs.target", "remote-fs-pre.target")
 
 
 def protected_unit(unit: str, root: Path = Path("/proc")) -> str | None:
@@ -21,6 +24,26 @@ def protected_unit(unit: str, root: Path = Path("/proc")) -> str | None:
     if (why := untouchable(unit)) is not None:
         return why
     return "it carries the session that this runs in" if unit in _own_units(root) else None
+
+
+def needed_unit(known: LoadedUnit | None) -> str | None:
+    """Why a unit of this machine is only changed by name, by what it holds now: see holds.py."""
+    if known is None:
+        return None
+    if target := next((name for name in known.wanted_by if name in _NETWORK), None):
+        return f"the network depends on it: {target} wants it"
+    return holds.why_needed(known.control_group) if known.control_group else None
+
+
+def never_frozen(pod: str | None, container: str | None, cgroup: str) -> str | None:
+    """Why a container or unit is not frozen, whoever names it: one of a pod misses its probes, is replaced, and on
+    cgroup v1 cannot even be killed. None where it may be frozen."""
+    of_pod = owner(cgroup).pod_uid is not None or "kubepods" in cgroup
+    if pod or of_pod or (container or "").startswith("k8s_"):
+        return "it belongs to a pod: kubelet would see its probes fail, and restart it or fail to stop it"
+    if carries_us(container) if container else False:
+        return "it carries the session that this runs in"
+    return None
 
 
 def unit_of(pid: int) -> str | None:

@@ -1,7 +1,8 @@
-"""The stop-gap for a hog in the kernel: its threads leave the cores that serve a network card.
+"""The stop-gap for a hog in the kernel: its threads leave the core whose network queue starved.
 
-The work stays as long as it is; no packet waits behind it. Not for what starts the processes of others: those inherit
-where it may run.
+The work stays as long as it is; that queue does not wait behind it. Only the incident's own cores are left, not every
+core that serves a card: on a node where most of them do, the hog would land on the few that ranks are pinned to. Not
+where few quiet cores are left, and not for what starts the processes of others: those inherit where it may run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from zombiescope.base.text import printable
 from zombiescope.diagnosis.carriers import is_carrier_unit
 from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.fix import guard, quiet_cores
+from zombiescope.fix import affinity, guard, quiet_cores
 from zombiescope.fix.actions.affinity import MoveHog
 from zombiescope.fix.step import ActionFailedError, Step, quoted
 from zombiescope.kernel.cpu import format_list
@@ -24,16 +25,18 @@ PATTERNS = (
 """Where one process holds a core. What reclaims memory for itself, or forks, would do so wherever it is put."""
 
 
-def steps(_incident: Incident, cause: Cause, live: bool) -> Iterator[Step]:
+def steps(incident: Incident, cause: Cause, live: bool) -> Iterator[Step]:
     hog, pid = cause.hog, cause.hog.pid
     stat = read_stat(pid) if live and pid is not None and pid > 1 else None
     if stat is None or stat.is_kernel_thread or printable(hog.comm or "") != stat.comm:
         return
-    cores = quiet_cores.nic_cores()
+    serving = quiet_cores.nic_cores()
+    cores = serving & {symptom.cpu for symptom in incident.symptoms if symptom.cpu is not None}
     if not cores:
         return
-    if not quiet_cores.quiet_cores(cores):
-        yield _advice(stat, "every core serves a network card, so there is none to move it to")
+    allowed = frozenset(cpu for one in affinity.threads(stat.pid) for cpu in one.cpus)
+    if why := quiet_cores.why_too_few(allowed, cores, serving, quiet_cores.pinned_cores()):
+        yield _advice(stat, why)
     elif _starts_for_others(stat, hog.unit):
         yield _advice(stat, "what it starts for others would inherit where it may run")
     else:
@@ -57,7 +60,7 @@ def _move(stat: ProcessStat, unit: str | None, cores: frozenset[int]) -> Iterato
     yield Step(
         id=f"{action.kind}:{stat.comm}",
         kind="change",
-        does=f"move {stat.comm} (pid {stat.pid}) off the cores {format_list(cores)}, which serve the network card",
+        does=f"move {stat.comm} (pid {stat.pid}) off core {format_list(cores)}, whose network queue waits behind it",
         command=quoted(action.command()),
         touches=touches,
         risk="it only moves the work; until it restarts" + (f"; {protected}" if protected else ""),
@@ -70,5 +73,5 @@ def _move(stat: ProcessStat, unit: str | None, cores: frozenset[int]) -> Iterato
 
 
 def _advice(stat: ProcessStat, why: str) -> Step:
-    does = f"{stat.comm} (pid {stat.pid}) cannot be moved off the cores that serve the network card: {why}"
+    does = f"{stat.comm} (pid {stat.pid}) is not moved off the core whose network queue waits behind it: {why}"
     return Step(f"advice:hog.move:{stat.comm}", "advice", does, part="stop-gap")

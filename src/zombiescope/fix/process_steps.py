@@ -1,6 +1,7 @@
 """The step for a culprit that is a plain process: in no unit that systemd has, and in no container.
 
-Nobody but its starter could start it again, so it is not ended: it is suspended, which can be taken back. A path may
+Nobody but its starter could start it again, so it is not ended: it is suspended, which can be taken back, and only
+where a person names it (--force-unit COMM): others may wait for it, as a cluster does for a raylet. A path may
 hold the name of a unit that this systemd does not have (another one's, inside a container, or a name like one), and on
 some nodes there is no systemd at all; then the process is what there is.
 """
@@ -14,7 +15,7 @@ from zombiescope.base.errors import UserError
 from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.incident import Actor, Cause, Incident
-from zombiescope.fix import guard
+from zombiescope.fix import guard, holds
 from zombiescope.fix.actions import unit as units
 from zombiescope.fix.actions.suspend import SuspendProcess
 from zombiescope.fix.step import Step, bounded, quoted
@@ -31,7 +32,21 @@ def steps(incident: Incident, cause: Cause, live: bool) -> Iterator[Step]:
         return
     stat = _process(culprit, incident)
     if stat is not None:
-        yield _suspend(stat, culprit, _unit_that_needs_it(stat.pid))
+        yield _suspended(stat, culprit)
+
+
+def _suspended(stat: ProcessStat, culprit: Actor) -> Step:
+    """Never what computes on an accelerator, or started what does: its job would miss its heartbeats and fail."""
+    tenant = holds.uses_accelerator(holds.descendants(stat.pid))
+    if tenant is None:
+        return _suspend(stat, culprit, _unit_that_needs_it(stat.pid))
+    name = f"{stat.comm} (pid {stat.pid})"
+    whose = "it computes" if tenant == stat.pid else f"its process {tenant} computes"
+    return Step(
+        f"advice:process.suspend:{stat.comm}", "advice",
+        printable(f"{name} makes these cgroups, and is not suspended: {whose} on an accelerator; ask who started it"),
+        part="stop-gap",
+    )  # fmt: skip
 
 
 def _unit_that_needs_it(pid: int) -> tuple[str, str] | None:
@@ -85,11 +100,11 @@ def _suspend(stat: ProcessStat, culprit: Actor, of: tuple[str, str] | None) -> S
         does=printable(f"suspend {name}, which makes these cgroups{where}; no unit starts it, so it is not ended"),
         command=quoted(action.command()),
         touches=bounded([f"{name} stands still; processes that it started go on"]),
-        risk="whoever waits for it waits, and what it has locked stays locked; ask who started it to end it"
+        risk="what waits for it waits, and what it has locked stays locked; ask who started it to end it"
         + (f"; it is in {of[0]}: {of[1]}" if of else ""),
         undo=quoted(("kill", "-CONT", str(stat.pid))) or "",
         verify=quoted(("ps", "-o", "pid,stat,comm", "-p", str(stat.pid))) or "",
         part="stop-gap",
         action=action,
-        protects=of[0] if of else None,
+        protects=of[0] if of else stat.comm,
     )

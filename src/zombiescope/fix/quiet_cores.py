@@ -4,12 +4,48 @@ from __future__ import annotations
 
 import os
 
+from zombiescope.fix import holds
+from zombiescope.kernel.cpu import parse_list
 from zombiescope.kernel.nic_queue import nic_queues
+from zombiescope.kernel.procfile import at, names_in, read_file
+
+MOST_PROCESSES = 1 << 16
 
 
 def nic_cores(root: str = "/") -> frozenset[int]:
     """Cores to which the interrupt of some queue goes."""
     return frozenset(cpu for queue in nic_queues(root) for cpu in queue.cpus)
+
+
+LEAST_SHARE = 0.25
+"""Of the cores that a hog may use, so many have to be quiet and free: else it would land on another queue's core, or on
+one that a rank is pinned to."""
+
+
+def pinned_cores(root: str = "/", most: int = MOST_PROCESSES) -> frozenset[int]:
+    """Cores that processes computing on an accelerator are pinned to: their own, as long as these are fewer than half
+    of the node's."""
+    everywhere = os.cpu_count() or 1
+    found: set[int] = set()
+    for name in [name for name in names_in(at(root, "proc")) or () if name.isdecimal()][:most]:
+        status = read_file(at(root, f"proc/{name}/status")) or b""
+        line = next((row for row in status.split(b"\n") if row.startswith(b"Cpus_allowed_list:")), b"")
+        cores = parse_list(line.partition(b":")[2].strip())
+        if cores and len(cores) < everywhere / 2 and holds.uses_accelerator([int(name)], root) is not None:
+            found |= set(cores)
+    return frozenset(found)
+
+
+def why_too_few(allowed: frozenset[int], leaves: frozenset[int], busy: frozenset[int], pinned: frozenset[int]) -> str:
+    """Why a hog that may use `allowed` is not moved off `leaves`; empty where enough quiet cores are left to it."""
+    free = allowed - leaves - busy - pinned
+    if free and len(free) >= LEAST_SHARE * len(allowed):
+        return ""
+    taken = f" and {len(pinned & allowed)} to processes on accelerators" if pinned & allowed else ""
+    return (
+        f"{len(free)} of the {len(allowed)} cores it may use would be quiet: {len(busy & allowed)} serve a network "
+        f"card{taken}"
+    )
 
 
 def quiet_cores(busy: frozenset[int] | None = None) -> frozenset[int]:

@@ -31,6 +31,9 @@ PIECE_BYTES = 64 << 20
 IDLE_BYTES = 1 << 30
 """Reclaimed without one cgroup released: the rest is kept by something else."""
 IDLE_PIECES = 2
+LIVING_BYTES = 1 << 30
+"""Page cache of the living that reclaiming may take: a gigabyte is read again in seconds."""
+_LEAVES_ANONYMOUS_FROM = (6, 9)
 MOST_CHILDREN = 2_000
 """Directories below a parent whose statistics are read: a node with 500 pods has that many."""
 MOSTLY = 0.9
@@ -57,6 +60,24 @@ class Parent:
             return None if node is None else node.total
         below = parse_v2(read_file(f"{self.directory}/cgroup.stat") or b"")
         return None if below is None else below.dying
+
+
+def word(version: int) -> str:
+    """What is written to reclaim a piece. From v6.9 on the memory of living processes can be left alone."""
+    if version == 1:
+        return "0"
+    return f"{PIECE_BYTES} swappiness=0" if leaves_anonymous() else f"{PIECE_BYTES}"
+
+
+def leaves_anonymous() -> bool:
+    version = kernel_version(os.uname().release)
+    return version is not None and version >= _LEAVES_ANONYMOUS_FROM
+
+
+def pieces(parent: Parent) -> int:
+    """How often the word of cgroup2 is written at most: as many bytes as the dead hold, and LIVING_BYTES more."""
+    dead = 0 if parent.held is None else parent.held.file_bytes
+    return -(-(dead + LIVING_BYTES) // PIECE_BYTES)
 
 
 def surviving_parent(hierarchy: Hierarchy, path: str, ending: Collection[str] = ()) -> Parent | None:
@@ -127,15 +148,25 @@ Piece = Callable[[], tuple[bool, int]]
 """Reclaims one piece: (the kernel found nothing more, bytes it was asked for)."""
 
 
-def in_pieces(piece: Piece, count: Callable[[], int | None], clock: Callable[[], float], limit_s: float) -> Reclaimed:
-    """Until nothing is left, nothing more is released, or the time is over."""
+def in_pieces(
+    piece: Piece,
+    count: Callable[[], int | None],
+    clock: Callable[[], float],
+    limit_s: float,
+    most_pieces: int | None = None,
+) -> Reclaimed:
+    """Until nothing is left, nothing more is released, the time is over, or so many pieces were taken."""
     start, first = clock(), count()
     if first is None:
         raise OSError(errno.ENODATA, "memory cgroups cannot be counted, so nobody could tell when to stop")
-    last, idle, idle_bytes = first, 0, 0
+    last, idle, idle_bytes, taken = first, 0, 0, 0
     ended = "the time was over"
     while clock() - start < limit_s:
+        if most_pieces is not None and taken >= most_pieces:
+            ended = "as many bytes were reclaimed as the dead held, and as may be taken from the living"
+            break
         exhausted, asked = piece()
+        taken += 1
         now = count()
         now = last if now is None else now
         progress = now < last

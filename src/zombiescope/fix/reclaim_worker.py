@@ -1,4 +1,4 @@
-"""`python -m zombiescope.fix.reclaim_worker DIRECTORY VERSION SECONDS CPUS`: one parent, reclaimed in pieces.
+"""`python -m zombiescope.fix.reclaim_worker DIRECTORY VERSION SECONDS CPUS PIECES`: one parent, reclaimed in pieces.
 
 A process of its own, because the write may take seconds and only a signal ends it: it runs on cores that serve no
 network card, ends when its time is over, and dies with whoever started it. Its answer is one line of JSON.
@@ -20,7 +20,7 @@ from types import FrameType
 from zombiescope.base import json as _json
 from zombiescope.base import python as _python
 from zombiescope.base.text import printable
-from zombiescope.fix.reclaim import PIECE_BYTES, SLICE_S, Parent, Piece, Reclaimed, in_pieces
+from zombiescope.fix.reclaim import PIECE_BYTES, SLICE_S, Parent, Piece, Reclaimed, in_pieces, pieces, word
 from zombiescope.kernel.cpu import format_list, parse_list
 
 _PR_SET_PDEATHSIG = 1
@@ -36,8 +36,9 @@ class _SliceOverError(Exception):
 def reclaim(parent: Parent, cpus: frozenset[int], limit_s: float) -> Reclaimed:
     """In a child. OSError where it cannot start, or with what the kernel answered."""
     words = _python.module(
-        "zombiescope.fix.reclaim_worker", parent.directory, str(parent.version), str(limit_s), format_list(cpus)
-    )
+        "zombiescope.fix.reclaim_worker", parent.directory, str(parent.version), str(limit_s), format_list(cpus),
+        str(pieces(parent)),
+    )  # fmt: skip
     try:
         done = subprocess.run(  # noqa: S603  our own interpreter, our own module
             words, env=_python.environment(), capture_output=True, text=True, timeout=limit_s + _GRACE_S, check=False
@@ -68,16 +69,13 @@ def force_empty(file: str) -> Piece:
 
 
 def bytes_of(file: str) -> Piece:
-    options = [" swappiness=0", ""]
+    written = word(2).encode()
 
     def piece() -> tuple[bool, int]:
         fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            os.write(fd, f"{PIECE_BYTES}{options[0]}".encode())
+            os.write(fd, written)
         except OSError as error:
-            if error.errno == errno.EINVAL and options[0]:
-                options.pop(0)
-                return False, 0
             if error.errno != errno.EAGAIN:
                 raise
             time.sleep(_SETTLE_S)
@@ -94,7 +92,7 @@ def _slice_over(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    directory, version, seconds, cpus = arguments
+    directory, version, seconds, cpus, most = arguments
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.signal(signal.SIGALRM, _slice_over)
     os.setpriority(os.PRIO_PROCESS, 0, 19)  # where every core serves a card it gives way at least
@@ -104,7 +102,8 @@ def main(arguments: list[str]) -> int:
     parent = Parent("", directory, f"{directory}/{name}", int(version), None)
     piece = (force_empty if version == "1" else bytes_of)(f"{directory}/{name}")
     try:
-        made = in_pieces(piece, parent.count, time.monotonic, float(seconds))
+        most_pieces = None if version == "1" else int(most)
+        made = in_pieces(piece, parent.count, time.monotonic, float(seconds), most_pieces)
     except OSError as error:
         print(printable(f"{directory}/{name}: {error.strerror}"), file=sys.stderr)  # noqa: T201  its answer
         return 1

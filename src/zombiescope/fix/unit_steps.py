@@ -110,8 +110,9 @@ def _dependents(known: LoadedUnit | None) -> tuple[str, ...]:
 
 
 def _protected(unit: str, known: LoadedUnit | None, also: tuple[str, ...]) -> str | None:
-    """By its name, by the name that it really has, and by those that would stop with it."""
+    """By its name, by the name that it really has, by what it holds now, and by those that would stop with it."""
     why = guard.protected_unit(unit) or (guard.protected_unit(known.name) if known is not None else None)
+    why = why or guard.needed_unit(known)
     if why is not None:
         return why
     if len(also) >= actions.MOST_DEPENDENTS:

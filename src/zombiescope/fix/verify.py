@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -27,6 +27,8 @@ FEWEST = 5
 """A node at work makes and frees some: growth of so many is none."""
 ENDED, STILL = 0.2, 0.5
 """Of the growth that was to be expected: below, it has ended; above, it has not; between, it is not known."""
+RELEASED = 0.9
+"""Of those there were before the steps: what is released so far, and does not come again in the window, has ended."""
 TELLING = 20
 """Growth that would have to be there if nothing had changed; where less is, a quiet window says nothing."""
 WINDOWS_BEFORE = 8
@@ -157,8 +159,11 @@ def _leak(recording: Recording, from_us: int, to_us: int) -> Check:
     spans = ((from_us - (each + 1) * window, from_us - each * window) for each in range(WINDOWS_BEFORE))
     earlier = [grown for span in spans if (grown := _growth(history, *span)) is not None]
     text = f"dying memory cgroups: {now.first:,} -> {now.last:,} in {now.seconds:.0f} s"
+    slow = now.added <= FEWEST
+    if not earlier and slow and (released := _released(history, from_us, to_us, now.last)) is not None:
+        ended, told = released
+        return Check("leak", ended, f"{text}; {told}")
     if not earlier:
-        slow = now.added <= FEWEST
         why = "; how fast they grew before was not counted, so this says nothing" if slow else ""
         return Check("leak", None if slow else False, text + why)
     rate = max(each.rate for each in earlier)
@@ -173,6 +178,25 @@ def _leak(recording: Recording, from_us: int, to_us: int) -> Check:
     return Check(
         "leak", ended or None, f"{text}; it was {expected:,.0f} before" + ("" if ended else ": slower, not ended")
     )
+
+
+def _released(history: CgroupHistory, from_us: int, to_us: int, last: int) -> tuple[bool, str] | None:
+    """Whether nearly all that were dying before the steps are gone and stay so; None where they are not gone."""
+    window = to_us - from_us
+    peak = max(_dying(history, (from_us - each * window // 2 for each in range(2 * WINDOWS_BEFORE + 1))), default=0)
+    gone = peak - last
+    if gone < max(TELLING, RELEASED * peak):
+        return None
+    again = last - min(_dying(history, (from_us + each * window // 20 for each in range(1, 21))), default=last)
+    told = f"{gone:,} of the {peak:,} that there were before the steps are released"
+    return (True, told) if again <= FEWEST else (False, f"{told}, and {again:,} came again")
+
+
+def _dying(history: CgroupHistory, moments: Iterable[int]) -> Iterator[int]:
+    for at_us in moments:
+        found = history.at(at_us).memory
+        if found is not None and found.dying is not None:
+            yield found.dying
 
 
 @dataclass(frozen=True, slots=True)

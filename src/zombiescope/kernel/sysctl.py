@@ -15,8 +15,8 @@ THP_DEFRAG = "sys/kernel/mm/transparent_hugepage/defrag"
 NAMES = (
     "kernel.bpf_stats_enabled", "kernel.hardlockup_panic", "kernel.numa_balancing", "kernel.panic", "kernel.printk",
     "kernel.sched_rt_runtime_us", "kernel.softlockup_panic", "kernel.watchdog_thresh",
-    "net.ipv4.vs.run_estimation", "net.netfilter.nf_conntrack_max", "vm.compaction_proactiveness",
-    "vm.min_free_kbytes", "vm.oom_dump_tasks",
+    "net.ipv4.vs.run_estimation", "net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_max",
+    "vm.compaction_proactiveness", "vm.min_free_kbytes", "vm.oom_dump_tasks",
 )  # fmt: skip
 MOST_CHARACTERS = 64
 _VALUE = re.compile(r"-?\d+(?: -?\d+)*")

@@ -241,6 +241,16 @@ def test_the_connection_table_only_grows(count: int, most: int, tmp_path: Path) 
     assert "MB" in step.touches[0]
 
 
+def test_the_hash_table_grows_first_and_by_the_same_factor(tmp_path: Path) -> None:
+    """Twice the entries in as many buckets are chains of twice the length, on cores that are short of time."""
+    row = next(row for row in ROWS if row.pattern == "conntrack")
+    scene = row.base(Scene()).gauge("conntrack", "count", 260_000).gauge("conntrack", "max", 262_144)
+    scene.node["sysctls"] = {**SYSCTLS, "net.netfilter.nf_conntrack_buckets": "65536"}
+    buckets, entries = (step.line for step in steps(scene, tmp_path) if step.touches)
+    assert buckets == "sysctl -w net.netfilter.nf_conntrack_buckets=131072"
+    assert entries == "sysctl -w net.netfilter.nf_conntrack_max=524288"
+
+
 def test_a_table_with_room_is_not_made_larger(tmp_path: Path) -> None:
     row = next(row for row in ROWS if row.pattern == "conntrack")
     scene = row.confirms(row.base(Scene()))

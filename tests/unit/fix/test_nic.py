@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from tests.helpers.remedies import TARGET, yes
 
+from zombiescope.diagnosis import symptoms
 from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
+from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.fix import affinity, log, nic_steps, quiet_cores
 from zombiescope.fix.apply import apply
 from zombiescope.fix.step import Step
@@ -27,6 +29,7 @@ for line in sys.stdin:
     print(child.pid, flush=True)
 child.kill()
 """
+REAL_PINNED = quiet_cores.pinned_cores
 ALLOWED = sorted(os.sched_getaffinity(0))
 
 pytestmark = pytest.mark.skipif(len(ALLOWED) < 2, reason="needs two cores")
@@ -51,10 +54,20 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quiet_cores, "nic_cores", lambda: frozenset(ALLOWED[:1]))
 
 
-def steps(pid: int) -> list[Step]:
+@pytest.fixture(autouse=True)
+def nothing_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet_cores, "pinned_cores", frozenset)
+
+
+def lost(cpu: int | None) -> Symptom:
+    return Symptom(symptoms.by_kind("core_saturated"), 0, 1, "x", cpu=cpu)
+
+
+def steps(pid: int, cpu: int | None = ALLOWED[0]) -> list[Step]:
     comm = Path(f"/proc/{pid}/comm").read_text().strip()
     cause = Cause("zombie-memcg", "kernel", 0.9, "x", Actor(comm, pid), None, (), (), Fix("x"))
-    return list(nic_steps.steps(Incident("ab", 0, 1, "closed", "critical", (), (cause,)), cause, live=True))
+    incident = Incident("ab", 0, 1, "closed", "critical", (lost(cpu),), (cause,))
+    return list(nic_steps.steps(incident, cause, live=True))
 
 
 def cores(pid: int) -> list[list[int]]:
@@ -92,7 +105,37 @@ def test_where_every_core_serves_the_card_it_is_said_and_nothing_done(
     monkeypatch.setattr(quiet_cores, "nic_cores", lambda: frozenset(ALLOWED))
     (step,) = steps(hog.pid)
     assert (step.kind, step.action) == ("advice", None)
-    assert "every core serves a network card" in step.does
+    assert f"{len(ALLOWED)} serve a network card" in step.does
+
+
+def test_only_the_core_that_was_lost_is_left(hog: subprocess.Popen[str]) -> None:
+    assert steps(hog.pid, cpu=ALLOWED[-1]) == []
+    assert steps(hog.pid, cpu=None) == []
+
+
+CORES = frozenset(range(112))
+
+
+@pytest.mark.parametrize(
+    ("serving", "pinned", "moves"),
+    [(range(1), (), True), (range(80), (), True), (range(100), (), False), (range(50), range(50, 100), False),
+     (range(112), (), False)],
+)  # fmt: skip
+def test_a_hog_stays_where_few_quiet_cores_would_take_it(serving: range, pinned: range, *, moves: bool) -> None:
+    why = quiet_cores.why_too_few(CORES, frozenset({0}), frozenset(serving), frozenset(pinned))
+    assert (why == "") is moves
+
+
+def test_cores_that_a_rank_is_pinned_to_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 112)
+    for pid, cpus, device in ((10, "100-103", "/dev/nvidia-uvm"), (11, "104-107", "/dev/null"),
+                              (12, "0-111", "/dev/nvidia-uvm")):  # fmt: skip
+        (tmp_path / "proc" / str(pid) / "fd").mkdir(parents=True)
+        (tmp_path / "proc" / str(pid) / "fd" / "3").symlink_to(device)
+        (tmp_path / "proc" / str(pid) / "status").write_text(f"Name:\tpython\nCpus_allowed_list:\t{cpus}\n")
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "cpu_count", lambda: 112)
+    assert REAL_PINNED(str(tmp_path)) == frozenset(range(100, 104))
 
 
 def test_who_starts_processes_for_others_is_left_where_it_is() -> None:

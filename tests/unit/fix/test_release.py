@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,13 +14,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from zombiescope.fix import affinity, dead_man, freezer, reclaim_cost, reclaim_worker
 from zombiescope.fix.actions import make
+from zombiescope.fix.actions.reclaim import ReclaimZombies
 from zombiescope.fix.freezer import Frozen
-from zombiescope.fix.reclaim import IDLE_BYTES, PIECE_BYTES, Parent, in_pieces, refusal, surviving_parent
+from zombiescope.fix.reclaim import (
+    IDLE_BYTES,
+    LIVING_BYTES,
+    PIECE_BYTES,
+    Parent,
+    in_pieces,
+    pieces,
+    refusal,
+    surviving_parent,
+)
 from zombiescope.fix.step import ActionFailedError
 from zombiescope.fix.trial import Amount, judge
 from zombiescope.fix.zombie_steps import _is_the_systems
@@ -143,8 +155,29 @@ def test_what_the_living_lose_is_told(tmp_path: Path) -> None:
     assert price.why_named is None
     assert price.lines == [
         "2,097,152 bytes of its own page cache go too: it has 2 processes",
-        "5,242,880 bytes of page cache of the living below it go too, and are read from disk again",
+        "5,242,880 bytes of page cache of the living are below it; they are read from disk again",
     ]
+
+
+def test_the_living_lose_a_gigabyte_at_most_unless_a_person_names_the_parent(tmp_path: Path) -> None:
+    """A hot dataset in page cache is known, and nobody agreed to lose it."""
+    v1 = _with_memory(tmp_path, 0, V1_STAT)
+    much = replace(v1, held=Held(MB, 0, 400 << 30))
+    assert reclaim_cost.cost(v1, str(tmp_path)).why_named is None
+    assert reclaim_cost.cost(much, str(tmp_path)).why_named is not None
+    # cgroup2 is asked for so many bytes and no more, whatever the living hold
+    v2 = replace(much, version=2, file=f"{tmp_path}/memory.reclaim")
+    assert reclaim_cost.cost(v2, str(tmp_path)).why_named is None
+    assert pieces(v2) * PIECE_BYTES <= MB + LIVING_BYTES + PIECE_BYTES
+    taken: list[int] = []
+
+    def piece() -> tuple[bool, int]:
+        taken.append(PIECE_BYTES)
+        return False, PIECE_BYTES
+
+    counts = iter(range(10_000, 0, -1))  # each piece releases one, so that nothing else ends it
+    in_pieces(piece, lambda: next(counts), lambda: 0.0, 30.0, pieces(v2))
+    assert len(taken) == pieces(v2)
 
 
 def test_where_the_living_may_be_swapped_out_a_person_has_to_name_the_parent(tmp_path: Path) -> None:
@@ -158,24 +191,29 @@ def test_where_nothing_can_be_told_a_person_has_to_name_the_parent(tmp_path: Pat
     assert reclaim_cost.cost(blind, str(tmp_path)).why_named == "what it would take from the living cannot be told"
 
 
-def test_reclaim_by_bytes_leaves_out_what_an_older_kernel_does_not_know(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("release", "word"), [("6.18.1", b"67108864 swappiness=0"), ("6.1.0-9-amd64", b"67108864")])
+def test_the_command_that_is_shown_writes_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str, word: bytes
 ) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(release=release))
     file = tmp_path / "memory.reclaim"
     file.touch()
     written: list[bytes] = []
 
     def write(_fd: int, data: bytes) -> int:
         written.append(data)
-        if b"swappiness" in data:
-            raise OSError(errno.EINVAL, "Invalid argument")
         raise OSError(errno.EAGAIN, "less was found")
 
     monkeypatch.setattr("zombiescope.fix.reclaim_worker.os.write", write)
     piece = reclaim_worker.bytes_of(str(file))
-    assert piece() == (False, 0)
     assert piece() == (True, PIECE_BYTES)
-    assert written == [b"67108864 swappiness=0", b"67108864"]
+    assert written == [word]
+    shown = ReclaimZombies("/jobs")
+    monkeypatch.setattr(ReclaimZombies, "_parent", lambda _: Parent("/jobs", str(tmp_path), str(file), 2, None))
+    command = shown.command()
+    assert command is not None
+    assert f"echo {shlex.quote(word.decode())} > {file}" in command[-1]
+    assert f"seq {LIVING_BYTES // PIECE_BYTES}" in command[-1]
 
 
 # --- the isolation test ----------------------------------------------------------------------------------------------

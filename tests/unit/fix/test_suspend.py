@@ -14,7 +14,7 @@ import pytest
 from tests.helpers.remedies import TARGET, systemd, yes
 
 from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident
-from zombiescope.fix import guard, log, plan_incident, process_steps, signals
+from zombiescope.fix import guard, holds, log, plan_incident, process_steps, signals
 from zombiescope.fix.actions import make
 from zombiescope.fix.apply import apply
 from zombiescope.fix.step import ActionFailedError
@@ -74,7 +74,11 @@ def test_a_unit_that_is_only_a_name_in_a_path_gives_way_to_the_process(
     monkeypatch.setattr(plan_incident, "MORE", {"zombie-memcg": (process_steps.steps,)})
     one = incident(Actor(comm(leaker), leaker, unit="agent.service"))
     with systemd() as bus:
-        assert [step.id.split(":")[0] for step in plan_incident.plan(one, "lab").changes] == ["process.suspend"]
+        # GIVEN nobody named the process THEN it is shown and not done
+        (shown,) = [step for step in plan_incident.plan(one, "lab").steps if step.id.startswith("process.suspend")]
+        assert (shown.state, shown.action, shown.protects) == ("skipped", None, comm(leaker))
+        named = plan_incident.plan(one, "lab", force=[comm(leaker)])
+        assert [step.id.split(":")[0] for step in named.changes] == ["process.suspend"]
         bus.add("agent.service")
         assert [step.id for step in plan_incident.plan(one, "lab").changes] == ["unit.disable:agent.service"]
 
@@ -117,6 +121,17 @@ def test_a_process_that_is_in_a_protected_unit_by_now_is_not_suspended_without_i
         assert plan.changes == ()
         assert [(step.state, step.protects) for step in plan.steps[:1]] == [("skipped", "ssh.service")]
         assert plan_incident.plan(one, "lab", force=["ssh.service"]).changes
+
+
+def test_a_parent_of_processes_that_compute_on_an_accelerator_is_never_suspended(
+    leaker: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_incident, "MORE", {"zombie-memcg": (process_steps.steps,)})
+    monkeypatch.setattr(holds, "uses_accelerator", lambda pids: next(iter(pids)))
+    one = incident(Actor(comm(leaker), leaker))
+    plan = plan_incident.plan(one, "lab", force=[comm(leaker)])
+    assert plan.changes == ()
+    assert plan.steps[0].kind == "advice"
 
 
 def test_a_signal_goes_to_that_very_process_or_to_none(leaker: int) -> None:

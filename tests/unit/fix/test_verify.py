@@ -53,6 +53,17 @@ def test_a_leak_that_would_not_have_shown_in_the_window_is_not_known_to_have_end
     assert check(found, "leak").ok is None
 
 
+@pytest.mark.parametrize(("left", "ok"), [(0, True), (200, True), (2_500, None)])
+def test_what_was_released_and_does_not_come_again_has_ended(tmp_path: Path, left: int, ok: bool | None) -> None:
+    """Counted once before the steps, so that nobody knows how fast they grew."""
+    scene = counted(left, left, None).census_at(-100, 240, 3_000)
+    assert check(verdict(scene, tmp_path), "leak").ok is ok
+
+
+def test_what_was_released_and_comes_again_has_not_ended(tmp_path: Path) -> None:
+    assert check(verdict(counted(0, 100, None).census_at(-100, 240, 3_000), tmp_path), "leak").ok is False
+
+
 def test_a_leak_that_goes_on_is_seen_without_knowing_how_it_was_before(tmp_path: Path) -> None:
     assert verdict(counted(68_000, 68_900, None), tmp_path).verified is False
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from zombiescope.fix import quiet_cores, reclaim_worker
-from zombiescope.fix.reclaim import LIMIT_S, PIECE_BYTES, Parent, Reclaimed, parent_at, refusal
+from zombiescope.fix.reclaim import LIMIT_S, Parent, Reclaimed, parent_at, pieces, refusal, word
 from zombiescope.fix.reclaim_cost import cost
 from zombiescope.fix.step import ActionFailedError, bounded
 from zombiescope.kernel.cgroup import directory, hierarchies, of_controller
@@ -40,8 +40,9 @@ class ReclaimZombies:
 
     def command(self) -> tuple[str, ...] | None:
         parent = self._parent()
-        word = "0" if parent.version == 1 else str(PIECE_BYTES)
-        write = f"echo {word} > {shlex.quote(parent.file or '')}"
+        write = f"echo {shlex.quote(word(parent.version))} > {shlex.quote(parent.file or '')}"
+        if parent.version != 1:
+            write = f"for n in $(seq {pieces(parent)}); do {write} || break; done"
         cores = format_list(quiet_cores.quiet_cores())
         return ("timeout", f"{LIMIT_S:.0f}", *(("taskset", "-c", cores) if cores else ()), "sh", "-c", write)
 
