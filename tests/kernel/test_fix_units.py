@@ -191,6 +191,7 @@ def incident_command(
     monkeypatch.setenv("ZOMBIESCOPE_FIX_DIR", str(tmp_path / "fix"))
     monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setattr(fix, "_is_this_node", lambda _: True)
+    monkeypatch.setattr(fix, "_require_ours", lambda *_: None)
     monkeypatch.setattr(plan_incident, "MORE", {})  # systemd is the container's, cgroups and cards would be this host's
     scene = Scene().census(240, 68_440).hog(WALK, "kubelet")
     scene.leak(f"/system.slice/{unit_name}/*", 68_000, 500, 500, "ecs-agent", unit=unit_name)

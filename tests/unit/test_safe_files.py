@@ -130,11 +130,13 @@ def test_who_may_read_is_what_the_directory_says(place: Path, directory: int, fi
     try:
         safe_files.replace(place / "a", b"")
         os.close(safe_files.create(place / "b"))
+        os.close(safe_files.open_lock(place / "pid", public=True))
         os.close(safe_files.open_lock(place / "lock"))
         safe_files.make_directory(place / "folder")
     finally:
         os.umask(before)
-    assert {mode(place / name) for name in ("a", "b", "lock")} == {file}
+    assert {mode(place / name) for name in ("a", "b", "pid")} == {file}
+    assert mode(place / "lock") == 0o600  # who can read a file can lock it
     assert mode(place / "folder") == (0o755 if directory == 0o755 else 0o750)
 
 

@@ -4,7 +4,8 @@ A recorder has rights that are nearly root's, and its directories may be anybody
 
     a new file    is made in an open directory with O_EXCL and O_NOFOLLOW, and renamed into place: a link that waits
                   under its name is replaced and not followed
-    a lock        that exists is opened without following a link, and used only if it is a regular file with one name
+    a lock        is readable by its owner alone; one that exists is opened without following a link, and used only if
+                  it is a regular file with one name
     a directory   to record into, and all above it, must be writable by us and by root alone (`refuse_shared`)
 
 Who may read a file is what its directory says: where everybody may enter it is readable by everybody (0644), else by
@@ -147,8 +148,18 @@ def output(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             raise
 
 
-def open_lock(path: Path) -> int:
-    """A file to hold a lock on, made if there is none. Raises UnsafePlaceError, OSError."""
+def open_lock(path: Path, *, public: bool = False) -> int:
+    """A file to hold a lock on, made if there is none. A process that can read a file can lock it, and so keep all
+    others from it; only its owner and root can read this one. `public`: a file with the rights of its directory, on
+    which a lock means nothing. Raises UnsafePlaceError, OSError."""
+    descriptor = _open_lock(path)
+    if not public and os.fstat(descriptor).st_mode & 0o077:
+        with suppress(PermissionError):
+            os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def _open_lock(path: Path) -> int:
     with opened_directory(path.parent) as directory:
         with suppress(FileExistsError):
             return _create(directory, path.name, os.O_RDWR)

@@ -127,9 +127,8 @@ def command(
         _require_root()
         _may_ask(yes)
         with opened(directory, node) as recording:
-            if not _is_this_node(recording):
-                raise Failure(f"the recording is of {recording.name}, not of this machine as it runs now", "try there")
             found = _incident(recording, incident, question)
+            _require_ours(recording, found)
         return run_trial(found, directory, node, try_for, force_unit or [], yes=yes, json_=json_)
     if apply and undo:
         raise typer.BadParameter("--apply and --undo: leave out one")
@@ -170,19 +169,28 @@ def _planner(
 
     with opened(directory, node) as recording:
         live = _is_this_node(recording)
-        if (apply or whole.is_asked) and not live:
-            raise Failure(f"the recording is of {recording.name}, not of this machine as it runs now", "fix it there")
         found = _incident(recording, incident or "", question)
+        if apply or whole.is_asked:
+            _require_ours(recording, found)
         make = partial(plan_incident.plan, found, recording.name, live=live, force=force, keep=keep)
         return (lambda: with_node(make(), whole)) if live else make
 
 
 def _is_this_node(recording: Recording) -> bool:
     """Whether it was written in the boot that runs here: a name can be another node's, too."""
-    from zombiescope.kernel import host
+    from zombiescope.fix import provenance
 
-    boot = host.read().boot_id
-    return boot is not None and recording.boot_at(recording.end_us) == boot
+    return provenance.is_this_boot(recording)
+
+
+def _require_ours(recording: Recording, found: Incident) -> None:
+    """Raises Failure where this machine must not act on it."""
+    from zombiescope.fix import provenance
+
+    if (why := provenance.why_not(recording, found.to_us)) is not None:
+        raise Failure(
+            why, "without --apply and --try it shows the plan; to act, record this node as root and plan again"
+        )
 
 
 def _incident(recording: Recording, name: str, question: WindowQuestion) -> Incident:

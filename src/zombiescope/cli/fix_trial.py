@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -101,16 +100,24 @@ def _cgroup(suspect: Actor, force: list[str]) -> str:
     return found
 
 
-def _of_unit(unit: str, recorded: str | None) -> str:
-    """As systemd says; where it does not, up to the unit's own directory in the path that was recorded."""
+def _of_unit(unit: str, recorded: str | None) -> str | None:
+    """As systemd says, which has to agree with what was recorded; where no systemd answers, what was recorded."""
     from zombiescope.base.errors import UserError
+    from zombiescope.diagnosis.incident import Actor
+    from zombiescope.diagnosis.plan import unit_place
     from zombiescope.fix.actions import unit as units
+    from zombiescope.fix.step import ActionFailedError
 
-    with suppress(UserError):
-        if known := units.manager().unit(unit).control_group:
-            return known
-    above, its, _ = (recorded or "").partition(f"/{unit}")
-    return above + its if its else f"/system.slice/{unit}"
+    evidence = unit_place(Actor(unit=unit, cgroup=recorded))
+    try:
+        known = units.manager().unit(unit)
+    except UserError:
+        return evidence
+    try:
+        units.refuse_elsewhere(known, evidence)
+    except ActionFailedError as error:
+        raise Failure(error.what, error.fix) from error
+    return known.control_group or evidence
 
 
 def _of_container(suspect: Actor) -> str | None:

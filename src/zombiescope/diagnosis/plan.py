@@ -14,6 +14,7 @@ from zombiescope.audit.protected import protection
 from zombiescope.diagnosis.carriers import is_carrier, is_carrier_unit
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
+from zombiescope.kernel.cgroup_path import owner
 from zombiescope.model.plans.step import Act, Step, advice, change, command, note
 from zombiescope.query.cgroups import CgroupsView
 
@@ -130,11 +131,19 @@ def stop(actor: Actor | None, does: str) -> Iterator[Step]:
     elif (why := untouchable(actor.unit)) is not None:
         yield note(f"no command is given for {actor.unit}: {why}; look for who asks it to")
     else:
-        yield stop_unit(actor.unit, does)
+        yield stop_unit(actor.unit, does, unit_place(actor))
 
 
-def stop_unit(unit: str, does: str) -> Step:
-    """Of one that is not protected."""
+def unit_place(actor: Actor) -> str | None:
+    """The cgroup of its unit, where the evidence is in it."""
+    if actor.cgroup is None or actor.unit is None or owner(actor.cgroup).unit != actor.unit:
+        return None
+    above, its, _ = actor.cgroup.partition(f"/{actor.unit}")
+    return above + its
+
+
+def stop_unit(unit: str, does: str, cgroup: str | None = None) -> Step:
+    """Of one that is not protected. `cgroup`: where the evidence has it; systemd has to agree before it is stopped."""
     return change(
         shell("systemctl", "disable", "--now", unit),
         stops(unit, f"it {does}"),
@@ -142,7 +151,7 @@ def stop_unit(unit: str, does: str) -> Step:
         risk=STOP_RISK.format(unit=unit),
         undo=shell("systemctl", "enable", "--now", unit),
         verify=shell("systemctl", "is-active", unit),
-        act=Act("unit.disable", (("unit", unit),)),
+        act=Act("unit.disable", (("unit", unit), *((("cgroup", cgroup),) if cgroup else ()))),
     )
 
 
@@ -152,7 +161,7 @@ def stops(unit: str, why: str = "") -> str:
 
 
 def _is_of_a_user(actor: Actor) -> bool:
-    """A unit of somebody's own systemd: the system's has none of that name, or another one."""
+    """Of a user's own systemd: the system's units of the same names are others."""
     return actor.cgroup is not None and "/user@" in actor.cgroup
 
 

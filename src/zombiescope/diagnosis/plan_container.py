@@ -5,6 +5,7 @@ Never the runtime: that takes the containers of everybody else away. What ends a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from zombiescope.base.text import printable
@@ -16,6 +17,9 @@ from zombiescope.model.plans.step import Act, Step, advice, change, note
 from zombiescope.query.containers import Container, containers
 
 _ENDS_WITH_US = (None, "", "no")
+_WHOLE_ID = re.compile(r"[0-9a-f]{64}")
+SHORT_ID = 12
+"""Of an id, as docker and podman print it: enough for them to find it."""
 _CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}
 
 
@@ -73,7 +77,8 @@ def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Ste
     of = printable(f"container {name}" + (f" (image {image})" if image else ""))
     policy = (known.restart_policy if known else None) or ""
     if policy not in _ENDS_WITH_US and is_plain(name):
-        yield from _policy(_CLIENTS.get((known.runtime if known else None) or "docker", "docker"), name, of, policy)
+        client = _CLIENTS.get((known.runtime if known else None) or "docker", "docker")
+        yield from _policy(client, name, actor.container or (known.id if known else None), of, policy)
         return
     unit = known.requester_unit if known else None
     if known is not None and known.requester is not None:
@@ -96,7 +101,13 @@ def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Ste
         yield note(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
 
 
-def _policy(client: str, name: str, of: str, policy: str) -> Iterator[Step]:
+def _policy(client: str, name: str, identity: str | None, of: str, policy: str) -> Iterator[Step]:
+    """By id: a name may be another container's by the time that the command runs. Without one only a person acts."""
+    acts: tuple[Act | None, Act | None] = (None, None)
+    if identity is not None and _WHOLE_ID.fullmatch(identity):
+        known = (("client", client), ("name", name), ("id", identity))
+        acts = Act("container.no-restart", known), Act("container.stop", known)
+        name = identity[:SHORT_ID]
     yield change(
         shell(client, "update", "--restart=no", name),
         f"keep {client} from starting {of} again",
@@ -104,7 +115,7 @@ def _policy(client: str, name: str, of: str, policy: str) -> Iterator[Step]:
         undo=shell(client, "update", f"--restart={policy}", name),
         risk="none by itself: it runs on until it ends",
         verify=shell(client, "inspect", "--format", "{{.HostConfig.RestartPolicy.Name}}", name),
-        act=Act("container.no-restart", (("client", client), ("name", name))),
+        act=acts[0],
     )
     yield change(
         shell(client, "stop", name),
@@ -112,6 +123,6 @@ def _policy(client: str, name: str, of: str, policy: str) -> Iterator[Step]:
         touches=f"{of} is stopped; nothing else is",
         undo=shell(client, "start", name),
         risk="its processes end",
-        verify=shell(client, "ps", "--all", "--filter", f"name={name}"),
-        act=Act("container.stop", (("client", client), ("name", name))),
+        verify=shell(client, "inspect", "--format", "{{.State.Running}}", name),
+        act=acts[1],
     )

@@ -13,7 +13,8 @@ A process that is killed between two lines leaves an "applying" or an "undoing" 
 the machine, finishes it or takes it back. A line that was cut off by the kill is closed by the next append and ignored.
 
 It lies in a directory of root's own and not in a recording: what it says is done again by root, so whoever may write a
-recording must not be able to write it. One process holds it at a time.
+recording must not be able to write it. One process holds it at a time, by a lock on a file that only root can open:
+everybody may read the log, and a process that can read a file can lock it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import os
 import pwd
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from zombiescope.base.errors import UserError
 from zombiescope.model.plans.log_entry import FILE, Entry, directory, entries
 
 __all__ = ["FILE", "ActionLog", "Entry", "LogBusyError", "directory", "entries", "opened", "who"]
+
+
+LOCK = "lock"
 
 
 class LogBusyError(UserError):
@@ -93,16 +97,17 @@ def opened(place: Path | None = None) -> Iterator[ActionLog]:
     place = (place or directory()).absolute()
     safe_files.refuse_shared(place)
     place.mkdir(mode=0o755, parents=True, exist_ok=True)
-    descriptor = safe_files.open_lock(place / FILE)
-    try:
+    with ExitStack() as held:
+        lock = safe_files.open_lock(place / LOCK)
+        held.callback(os.close, lock)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LogBusyError("another fix changes this node right now", "wait until it has ended") from None
+        descriptor = safe_files.open_lock(place / FILE, public=True)
+        held.callback(os.close, descriptor)
         _close_cut_line(descriptor)
         yield ActionLog(descriptor, place)
-    finally:
-        os.close(descriptor)
 
 
 def _close_cut_line(descriptor: int) -> None:

@@ -82,8 +82,8 @@ def acting(step: Step, act: Act, live: bool) -> Step:
         action = actions.make(act.kind, dict(act.arguments))
     except ActionFailedError as error:
         return replace(step, why=str(error))
-    if live and isinstance(action, NoRestart | StopContainer):
-        action = action.shown()
+    if live and isinstance(action, NoRestart | StopContainer) and action.id is None:
+        return replace(step, why="the id of this container was not recorded, and a name may be another's")
     touches, trouble = unit_steps.listed(action) if live else ((), "")
     protected = _protected(action, act.subject) if act.kind.startswith("container.") else None
     return replace(

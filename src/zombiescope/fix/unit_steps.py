@@ -18,18 +18,21 @@ _TRIGGERS_MAX = 16
 _TRIGGER_RISK = "nothing starts {of} through it any more"
 
 
-def steps(unit: str, does: str = "", *, live: bool = True, part: Part = "lasting") -> Iterator[Step]:
+def steps(
+    unit: str, does: str = "", *, live: bool = True, part: Part = "lasting", cgroup: str | None = None
+) -> Iterator[Step]:
     """`does`: what it is stopped for ("it leaks memory cgroups"). Not `live`: the node is not this one, so that nothing
-    is asked and what starts the unit is not known."""
+    is asked and what starts the unit is not known. `cgroup`: where the evidence has it."""
     for trigger in _triggers(unit) if live else ():
         yield _step(trigger, f"stop {trigger}, which starts {unit}", _TRIGGER_RISK.format(of=unit), live, part)
-    yield _step(unit, stops(unit, does), STOP_RISK.format(unit=unit), live, part)
+    yield _step(unit, stops(unit, does), STOP_RISK.format(unit=unit), live, part, cgroup)
 
 
 def of(step: Step, *, live: bool) -> Iterator[Step]:
     """The same step on this machine, behind those that end what starts its unit."""
     assert step.act is not None
-    *before, mine = steps(step.act.subject, live=live, part=step.part)
+    place = dict(step.act.arguments).get("cgroup")
+    *before, mine = steps(step.act.subject, live=live, part=step.part, cgroup=place)
     yield from before
     yield replace(mine, does=step.does if mine.protects is None else mine.does, touches=mine.touches or step.touches)
 
@@ -75,14 +78,14 @@ def _known(unit: str) -> LoadedUnit | None:
     return found if found.exists else None
 
 
-def _step(unit: str, does: str, risk: str, live: bool, part: Part) -> Step:
+def _step(unit: str, does: str, risk: str, live: bool, part: Part, cgroup: str | None = None) -> Step:
     try:
         action = actions.DisableUnit(unit)
     except ValueError as error:
         return Step(f"advice:{printable(unit)}", "advice", f"no command is given: {error}", part=part)
     known = _known(unit) if live else None
     also = _dependents(known)
-    action = actions.DisableUnit(unit, also)
+    action = actions.DisableUnit(unit, also, cgroup)
     why = _protected(unit, known, also)
     touches, trouble = listed(action) if live else ((), "")
     command, undo = actions.commands(unit, known)

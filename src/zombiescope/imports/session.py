@@ -138,6 +138,7 @@ class Session:
         """Nothing was imported, and nothing was here before: an empty recording would only confuse."""
         with suppress(OSError):
             (path / locate.LOCK_FILE).unlink()
+            (path / locate.HELD_FILE).unlink(missing_ok=True)
             for folder in (path / layout.LOG_FOLDER.rstrip("/"), path, self._directory):
                 folder.rmdir()
 

@@ -1,7 +1,8 @@
 """The files of one node's recording: their names, the manifest of a compacted part, and which of them count.
 
     node.json                                    who the node is
-    lock                                         held with flock() by the recorder that writes here
+    lock                                         pid of the recorder that writes here
+    recorder.lock                                held with flock() by it; readable by its user and root alone
     log/<start_us>.seg                           segments (log.py); the newest one may still grow
     date=YYYY-MM-DD/<table>-<from>-<to>.parquet  one part, compacted; the date is that of <from>, in UTC
     date=YYYY-MM-DD/part-<from>-<to>.json        its manifest, renamed into place last: now the part exists

@@ -29,6 +29,9 @@ from zombiescope.store import process_identity
 
 SYSTEM_DIR = Path("/var/lib/zombiescope")
 LOCK_FILE = "lock"
+"""Readable as the recording is: the pid of its recorder."""
+HELD_FILE = "recorder.lock"
+"""Only its owner and root can open it, and so lock it."""
 _PUBLISHED_BYTES = 1 << 16
 
 
@@ -156,14 +159,34 @@ def _holder(node_dir: Path) -> tuple[int, int] | None:
 def is_locked(node_dir: Path) -> bool | None:
     """Whether a recorder writes into this node directory now. None: the lock may not be looked at by this
     user."""
+    held = _is_locked(node_dir / HELD_FILE)
+    if held is None:
+        return _kernel_says_locked(node_dir / HELD_FILE)
+    if held is False and not (node_dir / HELD_FILE).exists():  # of a version that had only the other one
+        return _is_locked(node_dir / LOCK_FILE)
+    return held
+
+
+def _is_locked(path: Path) -> bool | None:
     try:
-        with os.fdopen(safe_files.open_to_read(node_dir / LOCK_FILE), "rb") as file:
+        with os.fdopen(safe_files.open_to_read(path), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError as error:
         return None if error.errno in (errno.EACCES, errno.EPERM) else False
     return False
+
+
+def _kernel_says_locked(path: Path) -> bool | None:
+    """By /proc/locks, which lists the locks of processes that this one can see: True, or not known."""
+    try:
+        place = path.stat()
+        text = Path("/proc/locks").read_text()
+    except OSError:
+        return None
+    major, minor = os.major(place.st_dev), os.minor(place.st_dev)
+    return True if f" {major:02x}:{minor:02x}:{place.st_ino} " in text else None
 
 
 def is_alive(pid: int) -> bool:

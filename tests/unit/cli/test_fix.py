@@ -56,6 +56,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ZOMBIESCOPE_FIX_DIR", str(tmp_path / "fix"))
     monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setattr(fix, "_is_this_node", lambda _: True)
+    monkeypatch.setattr(fix, "_require_ours", lambda *_: None)
     monkeypatch.setattr(fix, "_is_root", lambda: True)
     monkeypatch.setattr(plan_incident, "MORE", {})  # nothing of the machine that runs the tests
     return sick().write(tmp_path / "rec")

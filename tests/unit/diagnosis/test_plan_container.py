@@ -36,8 +36,9 @@ def test_a_restart_policy_is_taken_away_before_the_container_is_stopped(tmp_path
     found = plan(
         tmp_path, Actor(container=ID), name="/agent", image="registry.local/ecs-agent:1.2", restart_policy="always"
     )
-    assert [step.line for step in found] == ["docker update --restart=no agent", "docker stop agent"]
-    assert [step.undo for step in found] == ["docker update --restart=always agent", "docker start agent"]
+    assert [step.line for step in found] == [f"docker update --restart=no {ID[:12]}", f"docker stop {ID[:12]}"]
+    assert [step.undo for step in found] == [f"docker update --restart=always {ID[:12]}", f"docker start {ID[:12]}"]
+    assert [dict(step.act.arguments)["id"] for step in found if step.act] == [ID, ID]
     assert all("ecs-agent:1.2" in step.touches[0] and step.verify for step in found)
 
 

@@ -27,7 +27,7 @@ with open(place + ".calls", "a") as file:
     print(*words, file=file)
 if words[0] == "hang" or known.get("hangs"):
     import time; time.sleep(30)
-if words[-1] != known["Name"][1:]:
+if words[-1] not in (known["Name"][1:], known["Id"]):
     sys.exit("Error: No such object: " + words[-1])
 if words[0] == "inspect":
     print(json.dumps([known]))
@@ -38,6 +38,8 @@ elif words[0] in ("stop", "start"):
     known["State"]["Running"] = words[0] == "start"
 json.dump(known, open(place, "w"))
 """
+
+ID = "ab" * 32
 
 
 class Docker:
@@ -72,7 +74,7 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
 
 
 def plan() -> Plan:
-    actions: tuple[Action, ...] = (NoRestart("docker", "loop"), StopContainer("docker", "loop"))
+    actions: tuple[Action, ...] = (NoRestart("docker", "loop", ID), StopContainer("docker", "loop", ID))
     return Plan("test:loop", "", tuple(Step(one.kind, "change", one.kind, action=one) for one in actions))
 
 
@@ -81,9 +83,9 @@ def test_the_policy_goes_first_and_both_come_back(docker: Docker, tmp_path: Path
     with log.opened(tmp_path / "log") as held:
         assert [step.state for step in apply(plan(), held, yes).steps] == ["applied", "applied"]
         assert [step.state for step in apply(plan(), held, yes).steps] == ["applied", "applied"]
-        assert docker.changes() == ["update --restart=no loop", "stop loop"]
+        assert docker.changes() == [f"update --restart=no {ID}", f"stop {ID}"]
         assert all(one.ok for one in undo(held, "test:loop", yes))
-    assert docker.changes()[2:] == ["start loop", "update --restart=on-failure:5 loop"]
+    assert docker.changes()[2:] == [f"start {ID}", f"update --restart=on-failure:5 {ID}"]
     assert docker.read()["HostConfig"]["RestartPolicy"] == {"Name": "on-failure", "MaximumRetryCount": 5}
 
 
@@ -106,13 +108,27 @@ def test_a_container_that_was_made_anew_since_the_plan_is_not_touched(
     docker: Docker, tmp_path: Path, kind: type[NoRestart | StopContainer]
 ) -> None:
     docker.write(State={"Running": True})
-    action = kind("docker", "loop").shown()
+    action = kind("docker", "loop", "ab" * 32)
     made = Plan("test:loop", "", (Step(action.kind, "change", action.kind, action=action),))
     docker.write(State={"Running": True}, Id="cd" * 32)
     with log.opened(tmp_path / "log") as held:
         (step,) = apply(made, held, yes).steps
     assert step.state == "failed"
-    assert "another container by now" in step.why
+    assert "is another one by now" in step.why
+    assert docker.changes() == []
+
+
+@pytest.mark.parametrize("kind", [NoRestart, StopContainer])
+def test_the_container_that_was_recorded_is_meant_whatever_has_its_name(
+    docker: Docker, kind: type[NoRestart | StopContainer]
+) -> None:
+    # GIVEN a recording in which another id had taken the name of this container
+    docker.write(State={"Running": True})
+    action = kind("docker", "loop", "cd" * 32)
+    with pytest.raises(ActionFailedError, match="another one"):
+        action.apply()
+    with pytest.raises(ActionFailedError, match="knows no container"):
+        action.touches()
     assert docker.changes() == []
 
 

@@ -12,6 +12,7 @@ from tests.helpers.remedies import StandInManager, systemd, yes
 
 from zombiescope.fix import guard, log, unit_steps
 from zombiescope.fix.actions import drop_in
+from zombiescope.fix.actions import unit as units
 from zombiescope.fix.actions.drop_in import LimitRestarts
 from zombiescope.fix.actions.unit import DisableUnit
 from zombiescope.fix.apply import apply
@@ -37,6 +38,37 @@ def ended(unit: str, tmp_path: Path) -> tuple[list[str], list[str]]:
         done = apply(plan, held, yes)
         back = list(undo(held, plan.target, yes))
     return [step.state for step in done.steps], [one.step for one in back if one.ok]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "running", "stopped"),
+    [
+        ("/system.slice/x.service", True, True),
+        ("/system.slice/x.service", False, True),
+        (None, True, True),
+        ("/agents.slice/x.service", True, False),
+        ("/agents.slice/x.service", False, False),
+        ("/user.slice/user-1.slice/user@1.service/app.slice/x.service", True, False),
+    ],
+)
+def test_a_unit_is_stopped_only_where_the_evidence_has_it(
+    bus: StandInManager, tmp_path: Path, evidence: str | None, running: bool, stopped: bool
+) -> None:
+    place = "/system.slice/x.service" if running else ""
+    bus.add("x.service", file_state="enabled", control_group=place, slice="system.slice")
+    (step,) = unit_steps.steps("x.service", cgroup=evidence)
+    with log.opened(tmp_path / "log") as held:
+        (done,) = apply(Plan("test:x", "", (step,)), held, yes).steps
+    assert (done.state == "applied") is stopped
+    assert bool(bus.changes()) is stopped
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("-.slice", ""), ("system.slice", "/system.slice"), ("a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice")],
+)
+def test_slices_nest_by_their_names(name: str, path: str) -> None:
+    assert units.slice_path(name) == path
 
 
 @pytest.mark.parametrize(

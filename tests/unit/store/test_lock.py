@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.store import locate
 from zombiescope.store.lock import AlreadyRecordingError, Lock
 
 
@@ -53,6 +55,23 @@ def test_a_reader_that_looks_for_a_moment_does_not_stop_a_recorder(tmp_path: Pat
     reader.start()
     Lock(tmp_path, 7).release()
     reader.join()
+
+
+@pytest.mark.parametrize("kind", [fcntl.LOCK_SH, fcntl.LOCK_EX])
+def test_a_reader_of_the_recording_cannot_keep_a_recorder_from_it(tmp_path: Path, kind: int) -> None:
+    # GIVEN what everybody may read, locked by somebody else and never let go
+    (tmp_path / "lock").touch()
+    descriptor = os.open(tmp_path / "lock", os.O_RDONLY)
+    fcntl.flock(descriptor, kind)
+    lock = Lock(tmp_path, 7)
+    # THEN the lock that counts can be opened by its owner and by root alone
+    assert stat.S_IMODE((tmp_path / locate.HELD_FILE).stat().st_mode) == 0o600
+    assert locate.is_locked(tmp_path) is True
+    with pytest.raises(AlreadyRecordingError):
+        Lock(tmp_path, 8)
+    lock.release()
+    assert locate.is_locked(tmp_path) is False
+    os.close(descriptor)
 
 
 @pytest.mark.parametrize("content", [b"", b"not json", b"[]", b'{"pid": "x"}', b"\xff\xfe"])

@@ -1,8 +1,8 @@
 """A container loses its restart policy, and is stopped: `docker update --restart=no` and `docker stop`, or podman's.
 
 Through the client's own command line, which knows where its daemon is; each call has a deadline. Never the runtime: it
-would take everybody's containers away. A container is known by its id once it was looked at: another one that got its
-name meanwhile is touched neither when this is applied nor when it is undone.
+would take everybody's containers away. A container is known by the id that was recorded, and every call names that id:
+another one that has or got its name is touched neither when this is applied nor when it is undone.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from zombiescope.base import json as _json
 from zombiescope.fix.step import ActionFailedError, bounded
 
 CLIENTS = ("docker", "podman")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+_ID = re.compile(r"[0-9a-f]{64}")
 _CALL_S = 30.0
 _STOP_S = 60.0
 _GONE = ("no such object", "no such container", "no container with name", "no such image")
@@ -41,11 +42,18 @@ class _OfContainer:
     client: str
     name: str
     id: str | None = None
-    """Of the one that was shown; None: whichever has the name."""
+    """Of the one that was recorded; None in logs of older versions: the one that has the name."""
 
     def __post_init__(self) -> None:
         if self.client not in CLIENTS or not isinstance(self.name, str) or _NAME.fullmatch(self.name) is None:
             raise ValueError(f"{self.client!r} has no container {self.name!r}")
+        if self.id is not None and (not isinstance(self.id, str) or _ID.fullmatch(self.id) is None):
+            raise ValueError(f"{self.id!r} is not the id of a container")
+
+    @property
+    def subject(self) -> str:
+        """What the client is called with."""
+        return self.name if self.id is None else self.id
 
     def arguments(self) -> dict[str, Any]:
         return {"client": self.client, "name": self.name} | ({} if self.id is None else {"id": self.id})
@@ -66,37 +74,31 @@ class _OfContainer:
             return {"exists": False}
         return {"exists": True, "id": known.id, "is_running": known.is_running, "policy": known.policy}
 
-    def identity(self) -> str | None:
-        """Its whole id; None where there is none, or the client does not say."""
-        try:
-            known = self._known()
-        except ActionFailedError:
-            return None
-        return None if known is None else known.id
-
-    def shown(self) -> Self:
-        """The same for the container that has the name now, and for no other."""
-        return replace(self, id=self.identity())
-
     def _the_one(self) -> _Container | None:
         """None: there is none. Raises ActionFailedError, also where another one has its name by now."""
         known = self._known()
-        if known is not None and self.id not in (None, known.id):
-            raise ActionFailedError(f"{self.name} is another container by now: somebody made it anew", "plan again")
+        if known is None and self.id is not None and (other := replace(self, id=None)._known()) is not None:
+            raise ActionFailedError(
+                f"container {self.id[:12]} is gone, and {self.name} is another one by now: {other.id[:12]}",
+                "plan again",
+            )
         return known
 
     def _known(self) -> _Container | None:
         """None: there is none. Raises ActionFailedError."""
-        done = _run(self.client, "inspect", "--type", "container", self.name, may_fail=True)
+        done = _run(self.client, "inspect", "--type", "container", self.subject, may_fail=True)
         if done.returncode != 0:
             said = done.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
             if any(word in said[0].lower() for word in _GONE):
                 return None
             raise ActionFailedError(f"{self.client} inspect {self.name}: {said[0]}")
         try:
-            return _parsed(_json.loads(done.stdout)[0])
+            found = _parsed(_json.loads(done.stdout)[0])
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ActionFailedError(f"{self.client} inspect {self.name} could not be understood: {error}") from None
+        if self.id is not None and found.id != self.id:
+            raise ActionFailedError(f"{self.client} inspect {self.id} answers with container {found.id}", "plan again")
+        return found
 
     def _same(self, before: Mapping[str, Any]) -> _Container | None:
         """The container that was there before; None where there was none."""
@@ -115,7 +117,7 @@ class NoRestart(_OfContainer):
     kind: ClassVar[str] = "container.no-restart"
 
     def command(self) -> tuple[str, ...] | None:
-        return (self.client, "update", "--restart=no", self.name)
+        return (self.client, "update", "--restart=no", self.subject)
 
     def is_applied(self) -> bool:
         known = self._the_one()
@@ -123,13 +125,13 @@ class NoRestart(_OfContainer):
 
     def apply(self) -> None:
         self._the_one()
-        _run(self.client, "update", "--restart=no", self.name)
+        _run(self.client, "update", "--restart=no", self.subject)
 
     def undo(self, before: Mapping[str, Any]) -> None:
         known = self._same(before)
         policy = str(before.get("policy") or "no")
         if known is not None and known.policy != policy:
-            _run(self.client, "update", f"--restart={policy}", self.name)
+            _run(self.client, "update", f"--restart={policy}", known.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +139,7 @@ class StopContainer(_OfContainer):
     kind: ClassVar[str] = "container.stop"
 
     def command(self) -> tuple[str, ...] | None:
-        return (self.client, "stop", self.name)
+        return (self.client, "stop", self.subject)
 
     def is_applied(self) -> bool:
         known = self._the_one()
@@ -145,12 +147,12 @@ class StopContainer(_OfContainer):
 
     def apply(self) -> None:
         self._the_one()
-        _run(self.client, "stop", self.name, limit_s=_STOP_S)
+        _run(self.client, "stop", self.subject, limit_s=_STOP_S)
 
     def undo(self, before: Mapping[str, Any]) -> None:
         known = self._same(before)
         if known is not None and before.get("is_running") and not known.is_running:
-            _run(self.client, "start", self.name, limit_s=_STOP_S)
+            _run(self.client, "start", known.id, limit_s=_STOP_S)
 
 
 def _parsed(said: dict[str, Any]) -> _Container:

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from zombiescope.base.errors import UserError
 from zombiescope.fix.step import ActionFailedError, bounded
+from zombiescope.kernel.cgroup_path import normalise
 from zombiescope.node.systemd.manager import LoadedUnit, Manager
 
 _NAME = re.compile(r"[A-Za-z0-9:_.\\@][-A-Za-z0-9:_.\\@]{0,254}")
@@ -41,6 +42,8 @@ class DisableUnit:
     unit: str
     also: tuple[str, ...] | None = None
     """Units that were shown to stop with it; another one that would by now stops the step. None: nobody was asked."""
+    cgroup: str | None = None
+    """Where the evidence has it. Another unit of the same name (a container's, a user's) is in another place."""
     kind: ClassVar[str] = "unit.disable"
 
     def __post_init__(self) -> None:
@@ -50,7 +53,8 @@ class DisableUnit:
             object.__setattr__(self, "also", tuple(map(str, self.also)))
 
     def arguments(self) -> dict[str, Any]:
-        return {"unit": self.unit} | ({} if self.also is None else {"also": list(self.also)})
+        known = {} if self.also is None else {"also": list(self.also)}
+        return {"unit": self.unit} | known | ({} if self.cgroup is None else {"cgroup": self.cgroup})
 
     def command(self) -> tuple[str, ...] | None:
         return ("systemctl", "disable", "--now", self.unit)
@@ -59,6 +63,7 @@ class DisableUnit:
         known = asked(self.unit)
         if not known.exists:
             raise ActionFailedError(f"systemd knows no {self.unit} (any more)")
+        refuse_elsewhere(known, self.cgroup)
         lines = [f"{self.unit}: {known.active_state} ({known.sub_state}), {known.file_state or 'without a unit file'}"]
         if known.restarts:
             lines.append(f"it was restarted {known.restarts:,} times so far")
@@ -84,6 +89,7 @@ class DisableUnit:
     def apply(self) -> None:
         """First nothing may start it again, then it is stopped: the other way round it may come back in between."""
         known = asked(self.unit)
+        refuse_elsewhere(known, self.cgroup)
         self._refuse_strangers(known)
         how = _how(known.file_state, known.fragment)
         try:
@@ -128,6 +134,24 @@ class DisableUnit:
                 other = asked(name)
                 if other.exists and not other.is_running:
                     manager().start(name)
+
+
+def refuse_elsewhere(known: LoadedUnit, cgroup: str | None) -> None:
+    """Raises ActionFailedError where systemd has the unit in another cgroup than the evidence. One that does not run
+    has none, and would be in its slice."""
+    place = known.control_group or (f"{slice_path(known.slice)}/{known.name}" if known.slice else "")
+    if cgroup is not None and place and normalise(place) != normalise(cgroup):
+        raise ActionFailedError(
+            f"systemd has {known.name} in {place}, and what was recorded was in {cgroup}: it is another one",
+            "look at who made that cgroup",
+        )
+
+
+def slice_path(name: str) -> str:
+    """/a.slice/a-b.slice of a-b.slice, as systemd nests them."""
+    words = name.removesuffix(".slice").split("-")
+    nested = ["-".join(words[: count + 1]) for count in range(len(words))]
+    return "" if name == "-.slice" else "".join(f"/{one}.slice" for one in nested)
 
 
 def commands(unit: str, known: LoadedUnit | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

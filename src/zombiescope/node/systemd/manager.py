@@ -72,6 +72,8 @@ class LoadedUnit:
     has_job: bool
     stops_with: tuple[str, ...] = ()
     """Units that systemd stops when it stops this one, because they require it or belong to it."""
+    slice: str = ""
+    """Where its cgroup is made when it starts."""
 
     @property
     def exists(self) -> bool:
@@ -131,7 +133,8 @@ class Manager:
 
         (path,) = await self._call(bus, "LoadUnit", "s", name)
         values: dict[str, Any] = {}
-        for interface in ("Unit", "Service") if name.endswith(".service") else ("Unit",):
+        own = {"service": "Service", "scope": "Scope", "socket": "Socket"}.get(name.rpartition(".")[2])
+        for interface in ("Unit", own) if own else ("Unit",):
             (found,) = await self._ask(bus, path, PROPERTIES, "GetAll", "s", f"{SYSTEMD}.{interface}")
             values |= unpack_variants(found)
         return _loaded(name, values)
@@ -213,6 +216,7 @@ def _loaded(name: str, values: dict[str, Any]) -> LoadedUnit:
         exit_status=values.get("ExecMainStatus") if values.get("ExecMainCode") == _EXITED else None,
         has_job=isinstance(job, (list, tuple)) and bool(job) and job[0] != 0,
         stops_with=names("RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf", "PropagatesStopTo"),
+        slice=text("Slice"),
     )
 
 
