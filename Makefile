@@ -224,13 +224,14 @@ lock: ## write requirements/*.txt anew, with hashes and without the address of a
 	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
 	$(BIN)/python requirements/bill_of_materials.py --page > docs/licences.md
 
-deploy: setup .venv/.cluster ## write the kustomize base anew: the chart with its defaults
-	$(BIN)/helm template zombiescope deploy/helm/zombiescope --namespace zombiescope --kube-version 1.31.0 > deploy/kustomize/base/zombiescope.yaml
+deploy: setup .venv/.cluster ## rewrite the kustomize base (the chart with its defaults) and the page of the chart's values
+	$(BIN)/helm template zombiescope deploy/helm/zombiescope --namespace zombiescope --kube-version 1.31.0 --no-hooks > deploy/kustomize/base/zombiescope.yaml
+	$(BIN)/python scripts/chart_page.py deploy/helm/zombiescope > build/chart.md && mv build/chart.md deploy/helm/zombiescope/README.md
 
 alerts: ## write build/alerts.yaml, with links to the runbooks at DOCS=https://... where you publish `make docs`
 	@test -n "$(DOCS)" || { echo "make alerts: say where the pages are: make alerts DOCS=https://docs.example" >&2; exit 2; }
 	@mkdir -p build
-	@sed -E 's#(runbook_url: .?)docs/([^.]*)\.md#\1$(patsubst %/,%,$(DOCS))/\2.html#' deploy/prometheus/alerts.yaml > build/alerts.yaml
+	@sed -E 's#(runbook_url: .?)docs/(.*)\.md#\1$(patsubst %/,%,$(DOCS))/\2.html#' deploy/prometheus/alerts.yaml > build/alerts.yaml
 	@echo build/alerts.yaml
 
 sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)

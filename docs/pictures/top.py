@@ -24,10 +24,10 @@ from tests.helpers.recordings import write_recording  # noqa: E402  the path abo
 
 from zombiescope.cli.top.screen import View, compose  # noqa: E402
 from zombiescope.cli.window import zone_of  # noqa: E402
-from zombiescope.store.log import SegmentReader  # noqa: E402
 from zombiescope.query.ran_lately import RanLately  # noqa: E402
 from zombiescope.query.recent import Recent  # noqa: E402
 from zombiescope.query.worst import WorstSecond  # noqa: E402
+from zombiescope.store.log import SegmentReader  # noqa: E402
 
 WIDTH, HEIGHT = 100, 30
 CORES, SECONDS = 96, 130

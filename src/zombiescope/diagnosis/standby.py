@@ -34,7 +34,7 @@ from zombiescope.base import helper as _helper
 from zombiescope.base import json as _json
 from zombiescope.base.confinement import confine
 from zombiescope.base.severity import rank
-from zombiescope.diagnosis.pass_limit import PassLimit
+from zombiescope.diagnosis.pass_limit import PassLimit, data_limit
 from zombiescope.diagnosis.selftest import trial
 from zombiescope.store import incident_file, steps
 
@@ -211,7 +211,8 @@ def _look(look: Callable[[], dict[str, Any]], result: int) -> int:
 
     steps.tell(lambda what: send({"step": what[:40]}))
     resource.setrlimit(resource.RLIMIT_CPU, (LOOK_CPU_S, LOOK_CPU_S + 1))
-    resource.setrlimit(resource.RLIMIT_DATA, (LOOK_BYTES, LOOK_BYTES))
+    room = data_limit(LOOK_BYTES)
+    resource.setrlimit(resource.RLIMIT_DATA, (room, room))
     gc.disable()  # what a look leaves behind ends with it
     loaded = set(sys.modules)
     try:

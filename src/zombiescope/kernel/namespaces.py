@@ -5,12 +5,18 @@ user, pid, cgroup and time on every kernel that has them; net and mnt only on re
 Where that does not settle it, process 1 is asked, which needs CAP_SYS_PTRACE and the host's PID namespace;
 else the answer is None.
 
+In a pod with the host's PID namespace, process 1 is also the way to what is the node's: /proc/1/net are the files of
+the host's network namespace, /proc/1/root is the node's file system, and the sysfs in it shows the node's cards.
+The last two need CAP_SYS_PTRACE, and an AppArmor profile that allows it.
+
 Outside the host's PID namespace every other task is pid 0 to perf: the node would look idle. Outside its
 cgroup namespace paths begin with /.. . Cost: one readlink each. Absence (an old kernel without that kind of
 namespace): the host's.
 """
 
+import os
 import re
+from functools import lru_cache
 
 from zombiescope.kernel.procfile import at, read_link
 
@@ -50,3 +56,24 @@ def in_host_pid_namespace(root: str = "/") -> bool:
 
 def in_host_cgroup_namespace(root: str = "/") -> bool:
     return bool(in_host("cgroup", root))
+
+
+@lru_cache(maxsize=8)
+def node_root(root: str = "/") -> str:
+    """Where the node's own files are: /proc/1/root where our root is that of an image, else `root`."""
+    first = "/proc/1/root"
+    if root != "/" or in_host("mnt") is not False or not in_host_pid_namespace():
+        return root
+    try:
+        return first if os.path.isdir(f"{first}/proc") else root  # noqa: PTH112 - no pathlib in the recorder
+    except OSError:
+        return root
+
+
+@lru_cache(maxsize=8)
+def node_network(root: str = "/") -> str | None:
+    """The process below whose /proc/PID/net the node's network is: "self" in the host's network namespace or where
+    nobody can tell, "1" where the host's is another one than ours, None where that cannot be reached."""
+    if root != "/" or in_host("net") is not False:
+        return "self"
+    return "1" if os.access("/proc/1/net/dev", os.R_OK) else None

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from zombiescope.kernel import interrupts
 from zombiescope.kernel.cpu import parse_list
-from zombiescope.kernel.procfile import at, names_in, read_file
+from zombiescope.kernel.procfile import at, names_in, read_file, read_link
 
 _NOT_A_QUEUE = re.compile(r"async|mgmnt|config|ctrl|control|cmd|misc|fdir|adminq|mbx|mailbox|event|pages|-aq\b", re.I)
 _QUEUE = re.compile(r"(\d+)$")
@@ -54,7 +54,7 @@ def nic_queues(root: str = "/", devices: Mapping[str, str] | None = None) -> tup
 
 
 def _queues(root: str, interface: str, devices: Mapping[str, str]) -> list[NicQueue]:
-    device = os.path.realpath(at(root, f"sys/class/net/{interface}/device"))
+    device = _device(root, interface)
     irqs = _msi_irqs(device)
     if irqs is None:
         names = (interface, device.rpartition("/")[2])
@@ -69,6 +69,17 @@ def _queues(root: str, interface: str, devices: Mapping[str, str]) -> list[NicQu
             if action == interface
         ]
     return sorted(queues, key=lambda queue: (queue.queue, queue.irq))
+
+
+def _device(root: str, interface: str) -> str:
+    """The directory of the card. Resolved by the text of the links: below /proc/1/root, which is a link itself, the
+    real path would be one of our own sysfs, where a card of another network namespace is not."""
+    place = "sys/class/net"
+    link = read_link(at(root, f"{place}/{interface}"))
+    below = read_link(at(root, f"{place}/{interface}/device"))
+    if link is None or below is None:
+        return os.path.realpath(at(root, f"{place}/{interface}/device"))
+    return os.path.normpath(at(root, f"{place}/{link}/{below}"))
 
 
 def _msi_irqs(device: str) -> list[str] | None:

@@ -100,6 +100,8 @@ def record(config: RecorderConfig) -> int:
             remedy = "choose a directory that you may write to"
             _say(f"zombiescope: cannot record into {error.filename}: {error.strerror}; {remedy}")
         return 1
+    if config.parent_pid is not None and (why := priority.refused()) is not None:
+        recorder.sources.lacks("recorder priority", why, priority.GRANT, recorder.started_us)
     page = _page(config, recorder)
     loop = Loop(recorder)
     loop.obey_signals()

@@ -18,6 +18,7 @@ from zombiescope.kernel import (
     limits,
     loadavg,
     meminfo,
+    namespaces,
     netdev,
     nic_queue,
     numa,
@@ -41,6 +42,7 @@ from zombiescope.store.thresholds import NEAR_LIMIT
 
 DEAR_NS = 1_000_000
 RARELY_S = 10.0
+NETWORK_GRANT = "the host's network namespace (hostNetwork: true, docker run --network host)"
 CALLS = ("TLB", "CAL")
 """Rows of /proc/interrupts by which cores interrupt each other. Kernels count the first in the second, or beside it."""
 MOST_NAMES = 4096
@@ -62,6 +64,8 @@ class Counters:
         self._sources = sources
         self._barrier = barrier
         self._root = root
+        self._network = namespaces.node_network(root)
+        self._cards_root = root if self._network == "self" else namespaces.node_root(root)
         self._series = Series(batch)
         self._before: dict[tuple[str, str, str | None], int] = {}
         self._counts: dict[tuple[str, str, str | None], None] = {}  # every counter that was ever read
@@ -74,7 +78,7 @@ class Counters:
         self.nics = NicStatistics()
         self.hardware = Hardware(sources, self._put, root)
         self.peers = RetransmitPeers()
-        self._tx_timeouts = TxTimeouts(root)
+        self._tx_timeouts = TxTimeouts(self._cards_root)
         self._cards: tuple[str, ...] = ()
         self._near_limit = False
         self._suspects: list[str] = []
@@ -99,6 +103,18 @@ class Counters:
             ("cards", 60.0, self._follow_cards),
         )
         """Name, seconds between two readings (0: every tick), how."""
+
+    def note_network(self, now_us: int) -> None:
+        """Outside of the host's network namespace: what of it cannot be seen."""
+        if self._network == "self":
+            return
+        hidden = "driver counters of its cards (ethtool), its connection tracking and its sockets"
+        if self._network is None:
+            hidden += ", its cards and their queues, its protocol counters (snmp, netstat, netdev)"
+        elif self._cards_root == "/":
+            hidden += ", its cards and their queues"
+        why = f"this process has a network namespace of its own; of the node it does not see {hidden}"
+        self._sources.lacks("host network namespace", why, NETWORK_GRANT, now_us)
 
     def restart(self) -> None:
         """A new segment: series are numbered anew and gauges written again."""
@@ -192,11 +208,17 @@ class Counters:
             gauges = source == "meminfo"
             self._put(source, ((name, None, value, gauges or name in GAUGES) for name, value in parse(data).items()))
 
+    def _of_network(self, source: str, name: str) -> bytes | None:
+        """A file of /proc/net of the node; None where only our own namespace's can be read."""
+        if self._network is None:
+            return None
+        return self._data(source, f"proc/net/{name}" if self._network == "self" else f"proc/{self._network}/net/{name}")
+
     def _snmp(self) -> None:
-        parts = [self._data("snmp", "proc/net/snmp"), self._data("netstat", "proc/net/netstat")]
+        parts = [self._of_network("snmp", "snmp"), self._of_network("netstat", "netstat")]
         figures = snmp.parse(*(part for part in parts if part is not None))
         self._put("snmp", ((name, None, value, name in GAUGES) for name, value in figures.items()))
-        if self._root == "/":
+        if self._root == "/" and self._network == "self":
             self.peers.tick(self._wall_us, figures["TcpRetransSegs"], figures["TcpOutSegs"])
 
     def _pressure(self) -> None:
@@ -217,7 +239,7 @@ class Counters:
             )
 
     def _netdev(self) -> None:
-        data = self._data("netdev", "proc/net/dev")
+        data = self._of_network("netdev", "dev")
         if data is not None:
             # Not every veth of a thousand pods: cards, and the loopback that Ray's own traffic takes.
             for name, row in netdev.parse(data, (*self._cards, "lo")).items():
@@ -268,6 +290,8 @@ class Counters:
         return suspects + self.hardware.take_suspects()
 
     def _nic_statistics(self) -> None:
+        if self._network != "self":
+            return  # note_network() said so
         self.nics.ask(self._cards)
         for card, figures in (self.nics.take() or {}).items():
             self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
@@ -285,7 +309,8 @@ class Counters:
         self._put("tx_timeout", ((f"tx-{queue}", card, count, False) for (card, queue), count in figures.items()))
 
     def _kernel_tables(self) -> None:
-        table, names = conntrack.read(self._root), dentry.read(self._root)
+        table = conntrack.read(self._root) if self._network == "self" else None
+        names = dentry.read(self._root)
         if table is not None:
             self._put("conntrack", (("count", None, table.count, True), ("max", None, table.max, True)))
         if names is not None:
@@ -315,11 +340,11 @@ class Counters:
             self._put("clocksource", (("current", key, int(key == name), True) for key in sorted(filter(None, used))))
 
     def _follow_cards(self) -> None:
-        cards = nic_queue.physical_interfaces(self._root)
+        cards = nic_queue.physical_interfaces(self._cards_root)
         if cards != self._cards:
             self._cards = cards
             self._tx_timeouts.follow(cards)
-        queues = nic_queue.nic_queues(self._root, self._interrupts.devices())
+        queues = nic_queue.nic_queues(self._cards_root, self._interrupts.devices())
         if queues != self._queues:
             self._queues = queues
             self._write_queues()
@@ -333,8 +358,8 @@ class Counters:
     def drivers(self) -> dict[str, str]:
         """Card -> driver and its version, for node.json."""
         found = {}
-        for card in nic_queue.physical_interfaces(self._root):
-            driver = self.nics.driver(card)
+        for card in nic_queue.physical_interfaces(self._cards_root):
+            driver = self.nics.driver(card) if self._network == "self" else None
             if driver is not None:
                 found[card] = f"{driver.driver} {driver.version}".strip()
         return found

@@ -151,6 +151,7 @@ class Parts:
         self.cores = start.part("per-core time", self._new_cores, root)
         start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now_us), None)
         self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
+        start.step("host network namespace", lambda: self.counters.note_network(now_us), None)
         held, library = self.node_dir / "gpu.lock", self.config.gpu_library or None
         gauge = self.counters.gauge
         self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held, gauge), root)

@@ -18,6 +18,15 @@ from contextlib import contextmanager
 WANTED = -10
 
 
+GRANT = "LimitNICE=-10 in the unit, raisePriority: true in the chart (CAP_SYS_NICE)"
+
+
+def refused() -> str | None:
+    """Why this process, which root or a service manager started for a node, does not go first; None where it does, or
+    where somebody chose its nice value."""
+    return "setpriority(2) is refused: the recorder runs at nice 0, as everybody does" if _now() == 0 else None
+
+
 def claim() -> int:
     """For the calling thread, and all that it starts. What it has then."""
     if _now() != 0:

@@ -139,7 +139,7 @@ def test_restarts_and_lines_of_the_kernel(tmp_path: Path) -> None:
     lines = tally.values(families.KERNEL_EVENTS)
     assert {kind: count for kind, count in lines.items() if count} == {("nic_reset",): 1}
     assert lines[("soft_lockup",)] == 0  # from the beginning: Prometheus sees it rise
-    assert tally.values(families.CONTAINER_RESTARTS) == {("agent",): 3, ("ml/job-1/main",): 2}
+    assert tally.values(families.CONTAINER_RESTARTS) == {("", "", "agent"): 3, ("ml", "job-1", "main"): 2}
 
 
 def test_names_are_bounded_and_harmless(tmp_path: Path) -> None:

@@ -8,16 +8,48 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from zombiescope.diagnosis import pass_limit, standby
 from zombiescope.diagnosis.pass_limit import MOST_TIMES, PassLimit
+from zombiescope.kernel.namespaces import INIT_INODES
 from zombiescope.recorder import doctor_process
 
 BUSY = "while True: pass"
 SLEEPS = "import time; time.sleep(600)"
+
+
+def a_pod(root: Path, *, limit: str, anon: int) -> str:
+    """The files of a process in a container with a memory limit, on cgroup v2."""
+    mounted = root / "sys/fs/cgroup"
+    (root / "proc/self/ns").mkdir(parents=True)
+    (root / "proc/self/ns/cgroup").symlink_to(f"cgroup:[{INIT_INODES['cgroup']}]")
+    (root / "proc/self/cgroup").write_text("0::/kubepods/pod1/agent\n")
+    (root / "proc/self/mountinfo").write_text("30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n")
+    (root / "proc/self/status").write_text("VmSize:\t500000 kB\nVmData:\t102400 kB\n")
+    own = mounted / "kubepods/pod1/agent"
+    own.mkdir(parents=True)
+    for directory in (mounted, own):
+        (directory / "cgroup.controllers").write_text("cpu memory\n")
+    (own / "cgroup.events").write_text("populated 1\n")
+    (own / "memory.max").write_text(f"{limit}\n")
+    (own / "memory.stat").write_text(f"anon {anon}\nfile 1048576\n")
+    return str(root)
+
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("limit", "anon", "room"),
+    [(str(512 * MB), 150 * MB, 430 * MB), (str(200 * MB), 180 * MB, 164 * MB), ("max", 0, 1024 * MB)],
+    ids=["what is left", "the least", "no limit"],
+)
+def test_a_pass_may_allocate_what_the_containers_limit_leaves(tmp_path: Path, limit: str, anon: int, room: int) -> None:
+    assert pass_limit.data_limit(1024 * MB, a_pod(tmp_path, limit=limit, anon=anon)) == room
 
 
 @contextmanager

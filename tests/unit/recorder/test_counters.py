@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from zombiescope.kernel import vmstat
+from zombiescope.kernel import namespaces, vmstat
 from zombiescope.recorder import counters as module
 from zombiescope.recorder.counters import Counters
 from zombiescope.recorder.sources import Sources
@@ -211,3 +211,41 @@ def test_a_table_that_becomes_nearly_full_is_worth_one_look(bench: Bench) -> Non
         bench.now_s += 10
         bench.second()
         assert bench.counters.take_suspects() == suspects
+
+
+# --- a network namespace of its own ---------------------------------------------------------------------------------
+
+
+def of_cards(bench: Bench) -> set[str]:
+    rows = bench.batch._rows.get(schema.SERIES.number, [])
+    return {row[3] for row in rows if row[1] == "netdev" and row[3]}
+
+
+@pytest.mark.parametrize(("reached", "seen"), [("1", {"lo", "eth0"}), (None, set())])
+def test_another_network_namespace_is_a_missing_source_and_what_can_be_reached_is_the_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached: str | None, seen: set[str]
+) -> None:
+    # GIVEN a pod's own network, with a veth, and the node's below process 1
+    monkeypatch.setattr(namespaces, "node_network", lambda _: reached)
+    node = tmp_path / "proc/1/root" if reached else tmp_path
+    monkeypatch.setattr(namespaces, "node_root", lambda _: str(node))
+    bench = Bench(tmp_path, monkeypatch)
+    try:
+        if reached:
+            bench.put("proc/1/root/sys/class/net/eth0/device/uevent", "DRIVER=ena\n")
+        head = "Inter-| Receive\n face |bytes packets errs drop fifo frame compressed multicast|bytes\n"
+        line = " 1 2 0 0 0 0 0 0 3 4 0 0 0 0 0 0\n"
+        bench.put("proc/net/dev", f"{head}  veth0:{line}    lo:{line}")
+        bench.put("proc/1/net/dev", f"{head}  eth0:{line}    lo:{line}")
+        bench.counters.note_network(bench.now_s * SECOND_US)
+        # WHEN it is recorded
+        for _ in range(2):
+            bench.second()
+            bench.now_s += 60
+        # THEN what is counted is the node's, and what cannot be seen is named; its own card is nobody's
+        assert of_cards(bench) == seen
+        assert "host network namespace" in bench.missing()
+        assert "NIC statistics" not in bench.missing()
+        assert bench.counters.nics.readings == 0
+    finally:
+        bench.counters.close()

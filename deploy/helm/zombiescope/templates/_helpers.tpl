@@ -1,30 +1,80 @@
 {{- define "zombiescope.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "zombiescope.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "zombiescope.name" .) .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "zombiescope.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
 {{- end }}
 
 {{- define "zombiescope.account" -}}
-{{- .Values.serviceAccount.name | default (include "zombiescope.name" .) -}}
+{{- .Values.serviceAccount.name | default (include "zombiescope.fullname" .) -}}
 {{- end }}
 
 {{- define "zombiescope.selector" -}}
-app.kubernetes.io/name: zombiescope
+app.kubernetes.io/name: {{ include "zombiescope.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
 {{- define "zombiescope.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{ include "zombiescope.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: agent
+app.kubernetes.io/part-of: {{ include "zombiescope.name" . }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "zombiescope.image" -}}
+{{- $image := .Values.image -}}
+{{- with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
 {{- end }}
 
 {{- define "zombiescope.capabilities" -}}
-{{- if .Values.kernelBefore58 }}[SYS_ADMIN, SYSLOG, SYS_PTRACE, DAC_READ_SEARCH]{{ else }}[PERFMON, SYSLOG, SYS_PTRACE, DAC_READ_SEARCH]{{ end -}}
+{{- $added := list (ternary "SYS_ADMIN" "PERFMON" .Values.kernelBefore58) "SYSLOG" "SYS_PTRACE" "DAC_READ_SEARCH" -}}
+{{- if .Values.raisePriority }}{{ $added = append $added "SYS_NICE" }}{{ end -}}
+[{{ join ", " $added }}]
+{{- end }}
+
+{{- define "zombiescope.asksTheCluster" -}}
+{{- $ask := .Values.kubernetes -}}
+{{- if or $ask.pods $ask.events $ask.conditions }}true{{ end -}}
 {{- end }}
 
 {{- define "zombiescope.config" -}}
 {{- $chart := dict
-  "metrics" (dict "listen" (printf "0.0.0.0:%v" .Values.metrics.port) "open" true)
+  "metrics" (dict "listen" (.Values.metrics.listen | default (printf "0.0.0.0:%v" .Values.metrics.port)) "open" true)
   "recorder" (dict "dir" .Values.stateDir)
   "kubernetes" (dict "enabled" .Values.kubernetes.pods "events" .Values.kubernetes.events "conditions" .Values.kubernetes.conditions "ray" .Values.kubernetes.ray) -}}
+{{- if and .Values.runbooks (hasKey .Values.config "webhook") -}}
+{{- $_ := set $chart "webhook" (dict "runbooks" (printf "%s/patterns" (trimSuffix "/" .Values.runbooks))) -}}
+{{- end -}}
+{{- if get (get .Values.config "metrics" | default dict) "token_file" -}}{{- $_ := unset $chart.metrics "open" -}}{{- end -}}
 {{- toYaml (mergeOverwrite $chart (deepCopy .Values.config)) -}}
+{{- end }}
+
+{{/* Ports of the addresses in the configuration: what a NetworkPolicy has to let out. An address in a Secret is https. */}}
+{{- define "zombiescope.configuredPorts" -}}
+{{- $config := .Values.config -}}
+{{- $ports := list -}}
+{{- range $place := list (list "webhook" "url") (list "profiles" "url") (list "ray" "dashboard") (list "shipping" "target") -}}
+{{- $address := get (get $config (first $place) | default dict) (last $place) | default "" | toString -}}
+{{- $named := regexFind ":[0-9]+(/|$)" $address -}}
+{{- if $named -}}{{- $ports = append $ports (int (regexFind "[0-9]+" $named)) -}}
+{{- else if hasPrefix "http://" $address -}}{{- $ports = append $ports 80 -}}
+{{- else if contains "://" $address -}}{{- $ports = append $ports 443 -}}
+{{- end -}}
+{{- end -}}
+{{- if get (get $config "webhook" | default dict) "url_file" -}}{{- $ports = append $ports 443 -}}{{- end -}}
+{{- if not (get (get $config "ray" | default dict) "dashboard") -}}{{- $ports = append $ports 8265 -}}{{- end -}}
+{{- $ports | uniq | toJson -}}
 {{- end }}

@@ -20,6 +20,10 @@ SERIOUS = frozenset(one.kind for one in FORMATS if one.severity == "critical")
 Prometheus does not know that it rose."""
 
 
+Shown = tuple[str, str, str]
+"""Namespace, pod and container, as a person names it; the first two are empty outside of Kubernetes."""
+
+
 class EventsAccount:
     def __init__(self, tally: Tally, since_us: int = 0) -> None:
         """What was before `since_us` was counted by another process, or before the agent began."""
@@ -27,7 +31,7 @@ class EventsAccount:
         for kind in sorted(SERIOUS):
             tally.add(families.KERNEL_EVENTS, 0, kind)
         self._runs: dict[str, int] = {}
-        self._latest: dict[str, str] = {}
+        self._latest: dict[Shown, str] = {}
         """Container as a person names it -> the id that it had last."""
         self._blind_us: dict[str, tuple[int, int]] = {}
         """Source -> the span of its newest gap that is counted: each segment reports a gap that goes on again."""
@@ -63,16 +67,17 @@ class EventsAccount:
                 more += 1
             self._remember(identity, shown, runs or 0)
             if counted and more > 0:
-                self._tally.add(families.CONTAINER_RESTARTS, more, shown)
+                self._tally.add(families.CONTAINER_RESTARTS, more, *shown)
 
     def _more_runs(self, identity: str, runs: int) -> int:
         before = self._runs.get(identity)
         return max(0, runs - 1) if before is None else max(0, runs - before)
 
-    def _remember(self, identity: str, shown: str, runs: int) -> None:
-        for known in (self._runs, self._latest):
-            while len(known) >= CONTAINERS:
-                known.pop(next(iter(known)))
+    def _remember(self, identity: str, shown: Shown, runs: int) -> None:
+        while len(self._runs) >= CONTAINERS:
+            self._runs.pop(next(iter(self._runs)))
+        while len(self._latest) >= CONTAINERS:
+            self._latest.pop(next(iter(self._latest)))
         self._runs[identity] = max(runs, self._runs.get(identity, 0))
         self._latest[shown] = identity
 
@@ -105,7 +110,7 @@ class EventsAccount:
         return new_us / 1e6
 
 
-def _container(identity: str, name: Any, namespace: Any, pod: Any) -> str:
+def _container(identity: str, name: Any, namespace: Any, pod: Any) -> Shown:
     if namespace and pod:
-        return f"{namespace}/{pod}/{name}" if name else f"{namespace}/{pod}"
-    return str(name or identity[:12])
+        return (str(namespace), str(pod), str(name or ""))
+    return ("", "", str(name or identity[:12]))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from zombiescope.base import json as _json
 from zombiescope.base.in_root import place_in_root
+from zombiescope.kernel.namespaces import node_root
 from zombiescope.kernel.process import printable
 
 MAX_BYTES = 1 << 20
@@ -33,9 +34,9 @@ class Found(NamedTuple):
 
 
 def read(path: str, root: str = "/") -> Found | None:
-    """A regular file as the system in `root` finds it; links stay inside that system."""
+    """A regular file as the system in `root` finds it; links stay inside that system. In a pod that is the node's."""
     try:
-        top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        top = os.open(node_root(root), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -75,7 +76,7 @@ def _content(place: int) -> Found | None:
 def names_in(path: str, root: str = "/") -> list[str]:
     """The first names of a directory; none where there is none."""
     try:
-        top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        top = os.open(node_root(root), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return []
     try:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from zombiescope.base.errors import UserError
+from zombiescope.kernel.namespaces import node_root
 from zombiescope.node.systemd.units import UnitBook, UnitEvent, UnitState
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class SystemdWatcher:
         deadline_s: float = 2.0,
         poll_s: float = 60.0,
     ) -> None:
-        self.bus_address = bus_address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or SYSTEM_BUS
+        self.bus_address = bus_address or os.environ.get("DBUS_SYSTEM_BUS_ADDRESS") or system_bus()
         self.state = WatcherState("starting")
         self._on_event = on_event
         self._deadline_s = deadline_s
@@ -128,6 +129,14 @@ class SystemdWatcher:
         if state.status == "absent" and self._was_connected:
             return WatcherState("failed", f"the bus went away: {state.why}", state.fix)
         return state
+
+
+def system_bus() -> str:
+    """The node's bus: in a pod where the socket is not mounted, below the root of process 1."""
+    path = socket_path(SYSTEM_BUS) or ""
+    of_node = node_root().rstrip("/") + path
+    elsewhere = not os.path.exists(path) and os.path.exists(of_node)  # noqa: PTH110 - no pathlib in the recorder
+    return f"unix:path={of_node}" if elsewhere else SYSTEM_BUS
 
 
 def socket_path(address: str) -> str | None:
