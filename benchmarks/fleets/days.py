@@ -47,8 +47,10 @@ def body(
     sickness: Sickness | None,
     extra: str | None = None,
     dying: int = 80,
+    booted_us: int | None = None,
 ) -> bytes:
-    """The frames of a segment: one a minute, as the recorder writes them. `extra`: one more unit."""
+    """The frames of a segment: one a minute, as the recorder writes them. `extra`: one more unit; `booted_us`: None as
+    in rollups of versions that did not write how long the node was up."""
     rng = random.Random(seed)
     encoder = SegmentEncoder({})
     zombies = float(dying)
@@ -63,7 +65,7 @@ def body(
             hour_us = (wall_us - MINUTE_US) // HOUR_US * HOUR_US
             rows = [_unit(rng, hour_us, boot, unit, sickness if is_sick else None) for unit in units]
             blocks.append(encode_rows(schema.UNIT_HOURS, rows, wall_us))
-        pieces.append(encoder.frame(wall_us, 0, blocks))
+        pieces.append(encoder.frame(wall_us, 0 if booted_us is None else (wall_us - booted_us) * 1000, blocks))
     pieces.append(encoder.frame(start_us + minutes * MINUTE_US, 0, [], closes=True))
     return b"".join(pieces)
 

@@ -64,6 +64,10 @@ class Machine:
     kernel: str
     sickness: Sickness | None
     extra_unit: str | None
+    up_s: float | None = None
+    """At the start of the recording; None: not recorded."""
+    diagnosed: bool = True
+    """Whether the live diagnosis ran."""
 
 
 def machines(fleet: Fleet) -> list[Machine]:
@@ -100,22 +104,29 @@ def _sickness(rng: random.Random, fault: Fault, hours: int) -> Sickness:
 def write(fleet: Fleet, root: Path) -> list[Machine]:
     """Every node's files. What is there already stays: a node is written whole or not at all."""
     found = machines(fleet)
+    write_machines(fleet, found, root)
+    return found
+
+
+def write_machines(fleet: Fleet, found: list[Machine], root: Path) -> None:
     for number, machine in enumerate(found):
         node_dir = root / f"node={machine.name}"
         if not (node_dir / "node.json").exists():
             _write(fleet, machine, number, node_dir)
-    return found
 
 
 def _write(fleet: Fleet, machine: Machine, number: int, node_dir: Path) -> None:
-    boot = f"boot-{number % _POOL:04d}"
+    boot = f"boot-{number % _POOL:04d}" if machine.up_s is None else f"boot-{machine.name}"
+    booted_us = None if machine.up_s is None else START_US - round(machine.up_s * 1e6)
     files: dict[str, bytes] = {}
     for day in range(-(-fleet.hours // 24)):
         start_us, minutes = START_US + day * DAY_US, min(24, fleet.hours - day * 24) * 60
-        body = days.body(start_us, minutes, number % _POOL, boot, machine.sickness, machine.extra_unit)
+        about = (start_us, minutes, number % _POOL, boot, machine.sickness, machine.extra_unit)
+        body = days.body(*about) if booted_us is None else days.body(*about, booted_us=booted_us)
         labels = None if fleet.old_labels else machine.labels
         files[f"rollup/{start_us:016d}.seg"] = days.header(start_us, boot, labels, machine.kernel) + body
-    files["incidents.json"] = _incidents(machine)
+    if machine.diagnosed:
+        files["incidents.json"] = _incidents(machine)
     if not fleet.rollups_only:
         files |= _windows(fleet, machine, number, boot)
     files["node.json"] = json.dumps(_node(machine, boot)).encode()
@@ -140,6 +151,7 @@ def _node(machine: Machine, boot: str) -> dict[str, Any]:
         "format": "zombiescope.recording/1", "node": machine.name, "kernel": machine.kernel, "boot": boot,
         "labels": machine.labels, "hz": windows.HZ, "interval_s": 1, "started_us": START_US, "timezone": "UTC",
         "cpus": {"online": list(range(days.CORES)), "possible": days.CORES}, "missing": [],
+        "diagnosed": machine.diagnosed,
     }  # fmt: skip
 
 

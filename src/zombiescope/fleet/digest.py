@@ -7,11 +7,14 @@ the one before it. Names are other people's: they are quoted, so that none of th
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from zombiescope.base.text import printable
-from zombiescope.fleet.report import CauseTotal, FleetReport
+from zombiescope.fleet.numbers import duration
+from zombiescope.fleet.reading.identity import MOST_LABELS
+from zombiescope.fleet.report import CauseTotal, FleetReport, sentence
 
 MOST_LINES = 10
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>()#+!|~])")
@@ -30,14 +33,66 @@ def _lines(report: FleetReport, before: FleetReport | None) -> Iterator[str]:
     sick = f"{len(report.sick):,} sick{_against(before)}"
     yield f"- {len(report.nodes):,} nodes, {sick}, {len(report.incidents):,} incidents"
     yield f"- {lost(report)}"
-    if report.blind:
-        yield f"- {len(report.blind):,} nodes recorded nothing: neither sick nor healthy"
-    if report.damage:
-        yield f"- of {len({node for node, _, _ in report.damage}):,} nodes not everything could be read"
+    for remark in remarks(report):
+        yield f"- {quoted(remark)}"
     yield from _causes(report, before)
     yield from _shared(report)
     yield from _began(report)
     yield from _next(report)
+
+
+def remarks(report: FleetReport) -> Iterator[str]:
+    """What a reader has to know of the nodes that are in no figure, and of what could not be read."""
+    if report.not_judged:
+        whys = Counter(_shape(node.not_judged or "") for node in report.not_judged)
+        why, count = whys.most_common(1)[0]
+        first = next(node for node in report.not_judged if _shape(node.not_judged or "") == why)
+        yield (
+            f"{len(report.not_judged):,} nodes were not judged, and are neither sick nor healthy: on {count:,} "
+            f"{first.not_judged} ({first.node}); fleet report --diagnose judges them from their recordings"
+        )
+    if report.blind:
+        first = report.blind[0]
+        yield (
+            f"{len(report.blind):,} nodes recorded nothing in this window, and are neither sick nor healthy; of "
+            f"{first.node}, {report.why_blind(first)}"
+        )
+    if report.copies:
+        copy, of = min(report.copies.items())
+        yield f"{len(report.copies):,} nodes are copies of another node's recording, and not counted: {copy} is {of}"
+    ahead = [(each.ahead_s, name) for name, each in report.newest.items() if each.ahead_s is not None]
+    ahead += [(node.ahead_s, node.node) for node in report.nodes if node.ahead_s is not None]
+    if ahead:
+        worst_s, worst = max(ahead)
+        count = len({name for _, name in ahead})
+        yield f"the clocks of {count:,} nodes are ahead of the store's, that of {worst} by {duration(worst_s)}"
+    changed = sum(node.labels_changed for node in report.nodes)
+    if changed:
+        yield f"the labels of {changed:,} nodes changed; a sick node counts with those that it fell ill with"
+    if report.damage:
+        node, day, what = report.damage[0]
+        where = f"{node} {day}".strip()
+        yield f"{len(report.damage):,} node-days could not be read whole, first {where}: {what}"
+    cut = [node for node in report.nodes if node.labels_left_out]
+    if cut:
+        most = max(cut, key=lambda node: node.labels_left_out)
+        yield (
+            f"{len(cut):,} nodes have more than {MOST_LABELS} labels; well-known ones were kept first, and "
+            f"{most.labels_left_out:,} of {most.node} were left out"
+        )
+    if report.by.left_out:
+        yield f"{report.by.left_out:,} values of labels were too many to compare; choose labels with --by"
+    if report.inventory is not None:
+        said = report.inventory.document(report.nodes)
+        yield (
+            f"{said['matched']:,} of {len(report.nodes):,} nodes have labels in {said['source']}"
+            + (f"; {len(said['unknown']):,} nodes of it are not in the fleet" if said["unknown"] else "")
+        )
+
+
+def _shape(why: str) -> str:
+    """A reason without its numbers, so that like reasons are counted together."""
+    return re.sub(r"\d+", "*", why.partition(":")[0])
 
 
 def _against(before: FleetReport | None) -> str:
@@ -81,11 +136,13 @@ def _shared(report: FleetReport) -> Iterator[str]:
     yield from ("", "## What the sick nodes share", "")
     found = report.by.found
     for group in found[:MOST_LINES]:
-        rest = f"{group.rest_affected:,} of {group.rest_nodes:,} others"
-        yield (
-            f"- **{quoted(group.text)}**: {quoted(group.cause or 'any incident')} on {group.affected:,} of "
-            f"{group.nodes:,}, and on {rest} (p {group.p_corrected:.1g} after correction)"
-        )
+        yield f"- **{quoted(group.text)}**: {quoted(sentence(group))} (p {group.p_corrected:.1g} after correction)"
+    for group in report.by.groups:
+        if group.because is not None:
+            yield f"- {quoted(group.text)} {'is spared' if group.spared else 'is sick'} because {quoted(group.because)}"
+    for group in report.by.course:
+        if group.significant and group.explained_by is None:
+            yield f"- mechanism: {quoted(sentence(group))} (p {group.p_corrected:.1g} after correction)"
     for share in report.units[:MOST_LINES]:
         if share.significant:
             yield (

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-ALPHA = 0.01
+ALPHA = 0.002
 STEPS = 100
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -63,6 +63,21 @@ class Fisher:
         """The smallest p-value that a group of this size can have at all."""
         return self.p_value(size, min(size, self.affected))
 
+    def log_p_few(self, size: int, hits: int) -> float:
+        """The logarithm of the chance that such a group has `hits` or fewer: the other nodes have the rest or more."""
+        return self.log_p(self.nodes - size, self.affected - hits)
+
+    def pmf(self, size: int) -> tuple[int, Floats]:
+        """The fewest affected nodes that a group of this size can have, and the chance of each number from there on."""
+        least, most = max(0, size + self.affected - self.nodes), min(size, self.affected)
+        k = np.arange(least, most + 1)
+        logs = (
+            self._log_choose(self.affected, k)
+            + self._log_choose(self.nodes - self.affected, size - k)
+            - self._log_choose(self.nodes, np.array([size]))
+        )
+        return least, np.exp(logs)
+
     def _log_choose(self, n: int, k: Ints) -> Floats:
         table = self._log_factorials
         chosen: Floats = table[n] - table[k] - table[n - k]
@@ -83,6 +98,56 @@ def binomial_tail(trials: int, hits: int, chance: float) -> float:
     logs = logs + k * math.log(chance) + (trials - k) * math.log1p(-chance)
     top = float(logs.max())
     return min(1.0, math.exp(top) * float(np.exp(logs - top).sum()))
+
+
+Stratum = tuple[int, int, int, int]
+"""Nodes, affected ones, nodes of the group, affected ones of the group."""
+
+
+def stratified_p(strata: Sequence[Stratum], *, few: bool = False) -> float:
+    """That a group has so many affected nodes (`few`: so few) by chance, compared inside each stratum only."""
+    chances, least, hits = np.ones(1), 0, 0
+    for nodes, affected, size, found in strata:
+        first, inside = Fisher(nodes, affected).pmf(size)
+        chances, least, hits = np.convolve(chances, inside), least + first, hits + found
+    at = hits - least
+    tail = chances[: at + 1] if few else chances[at:]
+    return min(1.0, float(tail.sum()))
+
+
+MOST_SPLIT_NODES = 3000
+_SMALLEST_LOG = -600.0
+"""Below that a chance is no double any more."""
+
+
+def best_split_log_p(nodes: int, affected: int, cuts: Sequence[int], best: float) -> float:
+    """The logarithm of the chance that nodes in random order have a cut whose own p-value is `best` (a logarithm) or
+    less, in either direction. `cuts`: how many nodes stand before each cut that is allowed.
+
+    Exact, by following the number of affected nodes from the first node to the last and counting the ways that reach
+    such a cut. In very large fleets, and for chances too small for a double, Bonferroni's bound takes its place.
+    """
+    bound = min(0.0, best + math.log(2 * max(1, len(cuts))))
+    if bound == 0.0 or nodes > MOST_SPLIT_NODES or best < _SMALLEST_LOG:
+        return bound
+    fisher = Fisher(nodes, affected)
+    limit = math.exp(best) * (1 + 1e-9)
+    allowed = set(cuts)
+    k = np.arange(affected + 1)
+    ways, reached = np.zeros(affected + 1), 0.0
+    ways[0] = 1.0
+    for before in range(nodes):
+        hit = ways * ((affected - k) / (nodes - before))
+        ways -= hit
+        ways[1:] += hit[:-1]
+        if before + 1 in allowed:
+            least, chances = fisher.pmf(before + 1)
+            over = np.cumsum(chances[::-1])[::-1] <= limit
+            under = np.cumsum(chances) <= limit
+            extreme = least + np.flatnonzero(over | under)
+            reached += float(ways[extreme].sum())
+            ways[extreme] = 0.0
+    return min(bound, math.log(reached)) if reached > 0 else bound
 
 
 def countable(least: Sequence[float], alpha: float = ALPHA) -> int:

@@ -1,6 +1,6 @@
 """From a root to its statistics: listed, compared with what is known already, the rest read and written down.
 
-What is written stays written: whoever interrupts this loses the batches that are being read, and nothing else.
+What is written stays written: an interruption loses only the batches that are being read.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ class Gathered:
     statistics: Statistics
     fresh: int
     """Items that were read now; the others were known."""
+    newest: dict[str, plan.Newest]
+    """Of every node under the root, whatever window is looked at."""
 
 
 def gather(
@@ -43,6 +45,7 @@ def gather(
     """Raises UserError and OSError."""
     connection().close()  # what is missing is said before anything is read
     found = plan.listing(place)
+    newest = plan.newest(found)
     found = plan.chosen(found, _days(found, last_us, until_us))
     kept = Results(directory)
     known = kept.known(found)
@@ -54,7 +57,7 @@ def gather(
         done += len(read.batch.items)
         if progress is not None:
             progress(done, len(missing))
-    return Gathered(found, Statistics(kept, known, last_us, until_us), len(missing))
+    return Gathered(found, Statistics(kept, known, last_us, until_us), len(missing), newest)
 
 
 def _days(found: Listing, last_us: int | None, until_us: int | None) -> list[str]:

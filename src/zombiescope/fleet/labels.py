@@ -1,26 +1,32 @@
-"""Which labels, and which pairs of labels, the sick nodes share and the healthy ones lack.
+"""What divides the sick nodes from the healthy: labels, pairs of labels, and numbers such as a node's age.
 
 Every value of every label is a group of nodes, and so is every pair of values of two labels. Groups of the same nodes
-are one, whatever they are called (a kernel that only one image has): the report names it once, with the other names
-beside it. Each is tested for what happened (any incident, and each cause that several nodes have) by Fisher's test,
-corrected for everything that was tried (exact.py).
+are one, whatever they are called (a kernel that only one image has): nothing in the data can tell these names apart, so
+the report gives all of them. Each is tested for what happened (any incident, and each cause that several nodes have) by
+Fisher's test, corrected for everything that was tried (exact.py). Values are tested in both directions: a zone may be
+sick, and it may be spared. Numbers are tested for their best split (numbers.py).
 
 What comes out first is the group that chance explains least. A pair is listed only where it is less likely than both
-of its labels; and what is left unexplained is looked at again without the nodes of the first group: zone A is listed as
-`explained_by` image X and zone A, where nothing of it remains outside of that.
+of its labels. What is left unexplained is tested again, inside the nodes of the first group and outside of it: zone A
+is listed as `explained_by` image X and zone A, where nothing of it remains. A number that explains a label goes before
+the label: zone B is spared because it is rebooted every week.
+
+Nodes that were not judged are in no test. Each group says how many of them it has.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.fleet import exact
+from zombiescope.fleet import exact, numbers
 from zombiescope.fleet.exact import ALPHA, Fisher
+from zombiescope.fleet.numbers import Quantile, Split, Variable
 
 MOST_VALUES = 800
 """Groups of single labels; of more, the largest."""
@@ -29,6 +35,10 @@ WORTH_A_LINE = 0.2
 """What is more likely than that by chance, before any correction, is not listed."""
 MOST_CORRECTED = 2000
 MOST_LISTED = 50
+MOST_NAMES = 3
+MOSTLY = 0.8
+"""Of the affected nodes of a group: a cause that so many of them have names the group, and not "any incident"."""
+_Mask = npt.NDArray[np.bool_]
 _Masks = npt.NDArray[np.bool_]
 Term = tuple[str, str]
 
@@ -44,7 +54,8 @@ class Outcome:
 @dataclass(frozen=True, slots=True)
 class Group:
     """One line of the report. `p_value` as it is, `p_corrected` for all that was tried; `lift`: how many times as
-    often as on the other nodes, None where none of those is affected."""
+    often as on the other nodes, None where none of those is affected. `spared`: fewer are affected than elsewhere.
+    `nodes` and `rest_nodes` were judged; `not_judged` nodes of the group were not."""
 
     terms: tuple[Term, ...]
     cause: str | None
@@ -56,7 +67,14 @@ class Group:
     log_p: float
     p_corrected: float = 1.0
     also: tuple[tuple[Term, ...], ...] = ()
+    """Other names of the same nodes: nothing tells these apart."""
     explained_by: tuple[Term, ...] | None = None
+    because: str | None = None
+    """How a number explains it."""
+    spared: bool = False
+    split: Split | None = None
+    """Of a group that a number makes; its one term is the number's name and its side."""
+    not_judged: int = 0
 
     @property
     def ratio(self) -> float:
@@ -81,7 +99,20 @@ class Group:
 
     @property
     def text(self) -> str:
-        return " and ".join(f"{label}={value}" for label, value in self.terms)
+        return named(self.terms) if self.split is None else self.split.text
+
+    @property
+    def full_text(self) -> str:
+        """With every name of these nodes."""
+        if not self.also:
+            return self.text
+        others = ", ".join(named(terms) for terms in self.also[:MOST_NAMES])
+        more = f" and {len(self.also) - MOST_NAMES:,} more" if len(self.also) > MOST_NAMES else ""
+        return f"{self.text} (the same nodes as {others}{more}: these cannot be told apart)"
+
+
+def named(terms: Sequence[Term]) -> str:
+    return " and ".join(f"{label}={value}" for label, value in terms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +122,38 @@ class Comparison:
     tried: int = 0
     left_out: int = 0
     """Values of labels that were too many to try."""
+    course: tuple[Group, ...] = ()
+    """Numbers that are steps of the illness, each with its best split."""
+    quarters: tuple[tuple[Variable, tuple[Quantile, ...]], ...] = ()
+    """Every number, and how many nodes are affected in each quarter of it."""
 
     @property
     def found(self) -> list[Group]:
-        """Significant, and not explained by one before it."""
+        """Significant, and not explained by another."""
         return [group for group in self.groups if group.significant and group.explained_by is None]
+
+    @property
+    def first(self) -> Group | None:
+        """What a headline is about: a step of the illness only where nothing else is found."""
+        steps = [group for group in self.course if group.significant and group.explained_by is None]
+        return next(iter([*self.found, *steps]), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A group with its nodes. `known`: the nodes of which it is known whether they are in it; `least`: the smallest
+    p-value that it could have had; `strength`: the logarithm of the smallest p-value over all outcomes."""
+
+    group: Group
+    inside: _Mask
+    known: _Mask
+    least: float
+    strength: float = 0.0
+
+    @property
+    def order(self) -> tuple[float, bool, int, bool, tuple[Term, ...]]:
+        group = self.group
+        return self.strength, group.cause is None, len(group.terms), group.spared, group.terms
 
 
 @dataclass(slots=True)
@@ -110,41 +168,124 @@ class _Sets:
 
 
 def compare(
-    nodes: Mapping[str, Mapping[str, str]], outcomes: Sequence[Outcome], by: Sequence[str] | None = None
+    nodes: Mapping[str, Mapping[str, str]],
+    outcomes: Sequence[Outcome],
+    by: Sequence[str] | None = None,
+    variables: Sequence[Variable] = (),
+    not_judged: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Comparison:
-    """`nodes`: labels of each; `by`: only these labels."""
+    """`nodes`: labels of each that was judged, and `not_judged` of each that was not; `by`: only these labels and
+    numbers."""
     names = sorted(nodes)
     terms, left_out = _terms(nodes, by)
-    members = _membership(names, nodes, terms)
-    sets, masks = _distinct(terms, members)
+    sets, masks = _distinct(terms, _membership(names, nodes, terms))
     tested = [outcome for outcome in outcomes if 0 < len(outcome.affected) < len(names)]
-    groups, least, tried = _tested(sets, masks, names, tested)
-    right = exact.corrected([group.p_value for group in groups], least, tried)
-    groups = [replace(group, p_corrected=p) for group, p in zip(groups, right, strict=True)]
-    listed = _explained(_ranked(groups), names, nodes, tested)[:MOST_LISTED]
-    return Comparison(tuple(listed), exact.countable(sorted(tried)) if tried else 0, left_out)
+    every = [each for each in (*variables, *numbers.of_labels(nodes)) if by is None or each.name in by]
+    candidates, tried = _tested(sets, masks, names, tested)
+    for variable in every:
+        if variable.role == "given":
+            _add_splits(variable, names, tested, candidates, tried)
+    ranked = _ranked(_corrected(candidates, tried))[:MOST_LISTED]
+    listed = _explained(ranked, {outcome.name: _mask(names, outcome.affected) for outcome in tested})
+    course = _course([each for each in every if each.role == "course"], names, tested)
+    anything = next((outcome.affected for outcome in outcomes if outcome.name is None), frozenset())
+    return Comparison(
+        tuple(_with_not_judged(group, not_judged or {}) for group in listed),
+        exact.countable(sorted(tried)) if tried else 0, left_out,
+        tuple(_with_not_judged(group, not_judged or {}) for group in course),
+        tuple((each, numbers.quantiles(each, names, anything)) for each in every),
+    )  # fmt: skip
+
+
+def _mask(names: Sequence[str], chosen: Container[str]) -> _Mask:
+    return np.array([name in chosen for name in names], bool)
 
 
 def _tested(
     sets: _Sets, masks: _Masks, names: Sequence[str], outcomes: Sequence[Outcome]
-) -> tuple[list[Group], list[float], list[float]]:
-    """The groups that are worth a line, the smallest p-value that each could have had, and that of all there are."""
-    groups: list[Group] = []
-    least: list[float] = []
+) -> tuple[list[_Candidate], list[float]]:
+    """The groups that are worth a line, and the smallest p-value that each of all there are could have had."""
+    found: list[_Candidate] = []
     tried: list[float] = []
     sizes = np.array(sets.sizes, np.int64)
+    known = np.ones(len(names), bool)
+    both = _both_ways(sets, masks)
     for outcome in outcomes:
         fisher = Fisher(len(names), len(outcome.affected))
-        hits = masks @ np.array([name in outcome.affected for name in names], np.int64)
+        hits = masks @ _mask(names, outcome.affected).astype(np.int64)
         kinds, kind = np.unique(np.stack([sizes, hits], axis=1), axis=0, return_inverse=True)
-        p_values = np.array([fisher.p_value(*pair) for pair in kinds.tolist()])[kind.ravel()]
-        smallest = np.array([fisher.least_p(size) for size in kinds[:, 0].tolist()])[kind.ravel()]
-        tried += smallest.tolist()
-        worth = np.flatnonzero(p_values <= WORTH_A_LINE)
-        for number in worth[np.argsort(p_values[worth], kind="stable")][:MOST_CORRECTED].tolist():
-            groups.append(_group(sets, number, outcome, int(hits[number]), fisher))
-            least.append(float(smallest[number]))
-    return groups, least, tried
+        for spared in (False, True):
+            chosen = both if spared else np.ones(len(sizes), bool)
+            logs = np.array(
+                [fisher.log_p_few(*pair) if spared else fisher.log_p(*pair) for pair in kinds.tolist()]
+            )[kind.ravel()]  # fmt: skip
+            smallest = np.array(
+                [fisher.least_p(len(names) - size if spared else size) for size in kinds[:, 0].tolist()]
+            )[kind.ravel()]  # fmt: skip
+            tried += smallest[chosen].tolist()
+            worth = np.flatnonzero(chosen & (logs <= math.log(WORTH_A_LINE)))
+            for number in worth[np.argsort(logs[worth], kind="stable")][:MOST_CORRECTED].tolist():
+                group = _group(sets, number, outcome, int(hits[number]), fisher, float(logs[number]), spared=spared)
+                found.append(_Candidate(group, masks[number], known, float(smallest[number])))
+    return found, tried
+
+
+def _both_ways(sets: _Sets, masks: _Masks) -> _Mask:
+    """Values that are tested for being spared, too: not pairs, and not where the other nodes are a group themselves,
+    which is tested for being sick."""
+    known = {mask.tobytes() for mask in np.packbits(masks, axis=1)}
+    others = np.packbits(~masks, axis=1)
+    return np.array(
+        [len(terms) == 1 and other.tobytes() not in known for terms, other in zip(sets.terms, others, strict=True)],
+        bool,
+    )  # fmt: skip
+
+
+def _add_splits(
+    variable: Variable, names: Sequence[str], outcomes: Sequence[Outcome], found: list[_Candidate], tried: list[float]
+) -> None:
+    """The best split of a number for each outcome; one try each, its p-value being that of the best of all splits."""
+    for outcome in outcomes:
+        best = numbers.best_split(variable, names, outcome.affected)
+        if best is None:
+            continue
+        split, log_p = best
+        known = _mask(names, variable.values)
+        inside = np.array([name in variable.values and split.has(variable.values[name]) for name in names], bool)
+        sick = _mask(names, outcome.affected)
+        least = numbers.least_p(int(known.sum()), int((sick & known).sum()))
+        tried.append(least)
+        if log_p <= math.log(WORTH_A_LINE):
+            group = Group(
+                ((variable.name, split.text),), outcome.name, int(inside.sum()), int((inside & sick).sum()),
+                int((known & ~inside).sum()), int((known & ~inside & sick).sum()), math.exp(log_p), log_p, split=split,
+            )  # fmt: skip
+            found.append(_Candidate(group, inside, known, least))
+
+
+def _course(variables: Sequence[Variable], names: Sequence[str], outcomes: Sequence[Outcome]) -> list[Group]:
+    """Steps of the illness, corrected among themselves."""
+    found: list[_Candidate] = []
+    tried: list[float] = []
+    for variable in variables:
+        _add_splits(variable, names, outcomes, found, tried)
+    affected = {outcome.name: _mask(names, outcome.affected) for outcome in outcomes}
+    return _explained(_ranked(_corrected(found, tried)), affected)
+
+
+def _corrected(found: Sequence[_Candidate], tried: Sequence[float]) -> list[_Candidate]:
+    right = exact.corrected([each.group.p_value for each in found], [each.least for each in found], sorted(tried))
+    return [
+        replace(each, group=replace(each.group, p_corrected=p), strength=each.group.log_p)
+        for each, p in zip(found, right, strict=True)
+    ]
+
+
+def _with_not_judged(group: Group, nodes: Mapping[str, Mapping[str, str]]) -> Group:
+    if group.split is not None:
+        values, split = group.split.variable.values, group.split
+        return replace(group, not_judged=sum(name in values and split.has(values[name]) for name in nodes))
+    return replace(group, not_judged=sum(_has(labels, group.terms) for labels in nodes.values()))
 
 
 def _terms(nodes: Mapping[str, Mapping[str, str]], by: Sequence[str] | None) -> tuple[list[Term], int]:
@@ -208,67 +349,112 @@ def _enter(
     return number
 
 
-def _group(sets: _Sets, number: int, outcome: Outcome, hits: int, fisher: Fisher) -> Group:
+def _group(
+    sets: _Sets, number: int, outcome: Outcome, hits: int, fisher: Fisher, log_p: float, *, spared: bool
+) -> Group:
     size = sets.sizes[number]
     return Group(
-        sets.terms[number], outcome.name, size, hits, fisher.nodes - size, fisher.affected - hits,
-        fisher.p_value(size, hits), fisher.log_p(size, hits), also=tuple(sets.also.get(number, ())),
+        sets.terms[number], outcome.name, size, hits, fisher.nodes - size, fisher.affected - hits, math.exp(log_p),
+        log_p, also=tuple(sets.also.get(number, ())), spared=spared,
     )  # fmt: skip
 
 
-def _ranked(groups: Sequence[Group]) -> list[Group]:
+def _ranked(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     """Each group once, for the outcome that it shows best; pairs only where they say more than their labels."""
-    best: dict[tuple[Term, ...], Group] = {}
-    for group in sorted(groups, key=_order):
-        best.setdefault(group.terms, group)
-    singles = {group.terms[0]: group.log_p for group in best.values() if len(group.terms) == 1}
+    of: dict[tuple[tuple[Term, ...], bool], list[_Candidate]] = defaultdict(list)
+    for each in candidates:
+        named_by = each.group.terms if each.group.split is None else ((each.group.label, ""),)
+        of[named_by, each.group.spared].append(each)
+    best = [_shown(found) for found in of.values()]
+    singles = {
+        each.group.terms[0]: each.strength for each in best if len(each.group.terms) == 1 and not each.group.spared
+    }
     telling = [
-        group
-        for group in best.values()
-        if group.affected
-        and (len(group.terms) == 1 or group.log_p < min(singles.get(term, 0.0) for term in group.terms))
+        each
+        for each in best
+        if (each.group.affected or each.group.spared)
+        and (len(each.group.terms) == 1 or each.strength < min(singles.get(term, 0.0) for term in each.group.terms))
     ]
-    return sorted(telling, key=_order)
+    return sorted(telling, key=lambda each: each.order)
 
 
-def _order(group: Group) -> tuple[float, int, tuple[Term, ...]]:
-    return group.log_p, len(group.terms), group.terms
+def _shown(found: Sequence[_Candidate]) -> _Candidate:
+    """One group for its strongest outcome; for a cause of its own, where that is what most of its nodes have: a stray
+    fault on one of them does not make "any incident" of it."""
+    first = min(found, key=lambda each: each.order)
+    if first.group.cause is not None:
+        return first
+    all_ = _affected(first.group)
+    of_a_cause = [
+        each
+        for each in found
+        if each.group.cause is not None and each.group.significant and _affected(each.group) >= MOSTLY * all_
+    ]
+    chosen = min(of_a_cause, key=lambda each: each.order, default=first)
+    return replace(chosen, strength=first.strength)
 
 
-def _explained(
-    ranked: Sequence[Group],
-    names: Sequence[str],
-    nodes: Mapping[str, Mapping[str, str]],
-    outcomes: Sequence[Outcome],
-) -> list[Group]:
-    """Each significant group is looked at once more without the nodes of those before it that stand by themselves."""
-    affected = {outcome.name: outcome.affected for outcome in outcomes}
-    standing: list[Group] = []
+def _affected(group: Group) -> int:
+    """Where it happens: in the group, or everywhere else."""
+    return group.rest_affected if group.spared else group.affected
+
+
+def _explained(ranked: Sequence[_Candidate], affected: Mapping[str | None, _Mask]) -> list[Group]:
+    """Each significant group is tested once more inside and outside of those before it that stand by themselves."""
+    standing: list[_Candidate] = []
     result: list[Group] = []
-    for group in ranked[:MOST_LISTED]:
+    for each in _numbers_first(ranked, affected):
+        group = each.group
         if group.significant:
-            reason = next((one for one in standing if _adds_nothing(group, one, names, nodes, affected)), None)
-            group = replace(group, explained_by=None if reason is None else reason.terms)
+            sick = affected[group.cause]
+            reason = next((one for one in standing if _adds_nothing(each, one, sick)), None)
             if reason is None:
-                standing.append(group)
+                standing.append(each)
+            else:
+                group = replace(group, explained_by=reason.group.terms, because=_because(each, reason))
         result.append(group)
     return result
 
 
-def _adds_nothing(
-    group: Group,
-    first: Group,
-    names: Sequence[str],
-    nodes: Mapping[str, Mapping[str, str]],
-    affected: Mapping[str | None, frozenset[str]],
-) -> bool:
-    """Whether a group is no more affected than others once the nodes of the first are left out of both."""
-    left = [name for name in names if not _has(nodes[name], first.terms)]
-    sick = affected[group.cause]
-    inside = [name for name in left if _has(nodes[name], group.terms)]
-    hits = sum(name in sick for name in inside)
-    whole = sum(name in sick for name in left)
-    return Fisher(len(left), whole).p_value(len(inside), hits) > ALPHA
+def _numbers_first(ranked: Sequence[_Candidate], affected: Mapping[str | None, _Mask]) -> list[_Candidate]:
+    """A number goes before the labels that it explains and that do not explain it."""
+    ordered = list(ranked)
+    splits = [each for each in ranked if each.group.split is not None and each.group.significant]
+    for number in splits:
+        at = ordered.index(number)
+        for place, before in enumerate(ordered[:at]):
+            if (
+                before.group.split is None
+                and _adds_nothing(before, number, affected[before.group.cause])
+                and not _adds_nothing(number, before, affected[number.group.cause])
+            ):
+                ordered.insert(place, ordered.pop(at))
+                break
+    return ordered
+
+
+def _adds_nothing(each: _Candidate, first: _Candidate, sick: _Mask) -> bool:
+    """Whether a group is no more affected than others (or spared) among the nodes of the first, and among the rest."""
+    strata = []
+    for chosen in (first.inside, ~first.inside):
+        nodes = chosen & first.known & each.known
+        inside = nodes & each.inside
+        strata.append((int(nodes.sum()), int((nodes & sick).sum()), int(inside.sum()), int((inside & sick).sum())))
+    return exact.stratified_p(strata, few=each.group.spared) > ALPHA
+
+
+def _because(each: _Candidate, reason: _Candidate) -> str | None:
+    """What a number says of the nodes of a label, and of the others."""
+    if reason.group.split is None or each.group.split is not None:
+        return None
+    here, there = (chosen & reason.known for chosen in (each.inside, ~each.inside))
+    return (
+        f"{int((here & reason.inside).sum()):,} of its {int(here.sum()):,} nodes were {reason.group.text}, and "
+        f"{int((there & reason.inside).sum()):,} of {int(there.sum()):,} others"
+        if reason.group.label == numbers.AGE
+        else f"{int((here & reason.inside).sum()):,} of its {int(here.sum()):,} nodes have {reason.group.text}, and "
+        f"{int((there & reason.inside).sum()):,} of {int(there.sum()):,} others"
+    )
 
 
 def _has(labels: Mapping[str, str], terms: Sequence[Term]) -> bool:

@@ -6,8 +6,9 @@ import html
 from collections.abc import Iterable, Iterator, Sequence
 
 from zombiescope.base.text import printable
-from zombiescope.fleet.digest import lost, moment
+from zombiescope.fleet.digest import lost, moment, remarks
 from zombiescope.fleet.flames import FleetFlames
+from zombiescope.fleet.labels import Group
 from zombiescope.fleet.report import FleetReport
 from zombiescope.query import svg
 
@@ -19,6 +20,10 @@ table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.2rem .8
 border-bottom:1px solid #8883;
 vertical-align:top}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.sick{color:#c62828}.found{font-weight:600}
 svg{max-width:100%;height:auto}code{font:13px ui-monospace,monospace;overflow-wrap:anywhere}"""
+
+_STATES = {
+    "sick": "sick", "healthy": "", "not_judged": "not judged", "blind": "recorded nothing", "copy": "a copy",
+}  # fmt: skip
 
 Cell = str | int | float | None
 
@@ -52,23 +57,30 @@ def _shared(report: FleetReport) -> Iterator[str]:
     yield "<h2>What the sick nodes share</h2>"
     groups = [group for group in report.by.groups if group.significant or group in report.by.groups[:5]]
     rows = [
-        (("+ " if group in report.by.found else "") + group.text, group.cause or "any incident",
-         f"{group.affected:,} of {group.nodes:,}", f"{group.rest_affected:,} of {group.rest_nodes:,}",
+        (("+ " if group in report.by.found else "") + group.full_text + (" (spared)" if group.spared else ""),
+         group.cause or "any incident",
+         f"{group.affected:,} of {group.nodes:,}", f"{group.rest_affected:,} of {group.rest_nodes:,}", group.not_judged,
          "∞" if group.lift is None else f"{group.lift:,.1f}", f"{group.p_corrected:.2g}",
-         "" if not group.explained_by else "explained by " + " and ".join(map("=".join, group.explained_by)))
-        for group in groups[:MOST_ROWS]
+         group.because or ("" if not group.explained_by else "explained by " + explained(group)))
+        for group in [*groups[:MOST_ROWS], *(step for step in report.by.course if step.significant)]
     ]  # fmt: skip
     found = "what is marked + stands by itself" if report.by.found else "nothing that chance would not explain"
     yield f'<p class="faint">{report.by.tried:,} groups of nodes were tried; {found}.</p>'
-    yield table(("labels", "cause", "affected", "others", "lift", "p, corrected", ""), rows, numbers=(4, 5))
+    yield table(
+        ("nodes with", "cause", "affected", "others", "not judged", "lift", "p, corrected", ""), rows, numbers=(4, 5, 6)
+    )
     units = [share for share in report.units if share.significant]
     if units:
         shares = [(share.unit, f"{share.sick:,} of {share.sick_nodes:,}",
                    f"{share.healthy:,} of {share.healthy_nodes:,}",
-                   f"{share.p_corrected:.2g}") for share in units]  # fmt: skip
+                   share.not_judged, f"{share.p_corrected:.2g}") for share in units]  # fmt: skip
         yield "<h2>Units of sick nodes that healthy ones lack</h2>" + table(
-            ("unit", "sick", "healthy", "p, corrected"), shares, (3,)
+            ("unit", "sick", "healthy", "not judged", "p, corrected"), shares, (3, 4)
         )
+
+
+def explained(group: Group) -> str:
+    return " and ".join(value if " " in value else f"{label}={value}" for label, value in group.explained_by or ())
 
 
 def _causes(report: FleetReport) -> Iterator[str]:
@@ -113,7 +125,7 @@ def _nodes(report: FleetReport) -> Iterator[str]:
     sick = report.sick
     ranked = sorted(report.nodes, key=lambda node: (node.node not in sick, -(node.saturated_s or 0), node.node))
     rows = [
-        (node.node, "sick" if node.node in sick else "", node.labels.get("image"), node.labels.get("zone"),
+        (node.node, _STATES[report.state(node)], node.labels.get("image"), node.labels.get("zone"),
          node.labels.get("instance_type"), node.kernel,
          None if node.saturated_s is None else f"{node.saturated_s:,.0f}",
          node.dying, None if node.dying_per_hour is None else f"{node.dying_per_hour:,.1f}", node.restarts)
@@ -125,6 +137,8 @@ def _nodes(report: FleetReport) -> Iterator[str]:
 
 
 def _unread(report: FleetReport) -> Iterator[str]:
+    for remark in remarks(report):
+        yield f'<p class="faint">{text(remark)}.</p>'
     if report.damage:
         rows = [(node, day, what) for node, day, what in report.damage[:MOST_ROWS]]
         yield f"<h2>Not read, {len(report.damage):,}</h2>" + table(("node", "day", "what"), rows)

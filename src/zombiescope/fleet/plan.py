@@ -18,7 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -37,6 +37,7 @@ _LAST_YEAR = "9998"
 _DEEPEST = 3
 """node=NAME/date=DAY/, below a shard."""
 _OF_THE_NODE = ("node.json", "incidents.json")
+TOO_FAR_AHEAD_S = 1.0
 
 
 class NoFleetError(UserError):
@@ -100,8 +101,11 @@ def _walked(place: str) -> list[StoredObject]:
         raise NoFleetError(f"{place} is not a directory", "name the directory that holds node=NAME directories")
     found: dict[str, StoredObject] = {}
     pending = [(place, "")]
+    nodes = []
     while pending:
         folder, before = pending.pop()
+        if _NODE.fullmatch(before):
+            nodes.append(before)
         for entry in _entries(folder, before, found):
             name = before + entry.name
             if entry.is_dir(follow_symlinks=False):
@@ -112,7 +116,47 @@ def _walked(place: str) -> list[StoredObject]:
                 with suppress(FileNotFoundError):
                     status = entry.stat(follow_symlinks=False)
                     found[name] = StoredObject(name, status.st_size, status.st_mtime_ns // 1000)
-    return list(found.values())
+    # A node without a file of a recording is a node all the same: nothing is known of it, and that is reported.
+    full = {match[1] for name in found if (match := _PLACE.fullmatch(name)) and _day(match[3]) is not None}
+    empty = [f"{node}{_OF_THE_NODE[0]}" for node in nodes if node not in full]
+    return [*found.values(), *(StoredObject(name, 0, None) for name in empty)]
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """The newest recording of a node, by the node's clock. `ahead_s`: how far that clock is ahead of the store's, at
+    least; None where nothing shows it."""
+
+    at_us: int
+    ahead_s: float | None
+
+
+def newest(found: Listing) -> dict[str, Newest]:
+    """By the names of files, whatever window is chosen: a clock that is a year ahead shows nowhere else."""
+    known: dict[str, Newest] = {}
+    for item in found.items:
+        for file in item.files:
+            at_us = _time_of(file.name)
+            if at_us is None:
+                continue
+            ahead_s = None if file.changed_us is None else (at_us - file.changed_us) / 1e6
+            ahead_s = ahead_s if ahead_s is not None and ahead_s > TOO_FAR_AHEAD_S else None
+            before = known.get(item.node)
+            if before is not None:
+                at_us = max(before.at_us, at_us)
+                ahead_s = max((each for each in (before.ahead_s, ahead_s) if each is not None), default=None)
+            known[item.node] = Newest(at_us, ahead_s)
+    return known
+
+
+def _time_of(name: str) -> int | None:
+    """When what is in a file began, or its day."""
+    if segment := _SEGMENT.fullmatch(name):
+        return int(segment[1])
+    dated = _DATED.fullmatch(name)
+    if dated is None or not _is_day(dated[1]):
+        return None
+    return round(datetime.fromisoformat(dated[1]).replace(tzinfo=UTC).timestamp() * 1e6)
 
 
 def _entries(folder: str, before: str, found: dict[str, StoredObject]) -> list[os.DirEntry[str]]:

@@ -7,8 +7,9 @@ move it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 MEMORY = "2GB"
 SHARE_AT_THE_END = 0.05
+LEAST_POINTS = 3
 
 
 class NoDuckDbError(UserError):
@@ -34,7 +36,8 @@ class NoDuckDbError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class NodeFigures:
-    """A node in the window. None is not measured."""
+    """A node in the window. None is not measured. `age_s`, `most_dying` and `most_memory_cgroups` are the largest that
+    it had in the window; `not_judged`: why its incidents do not say whether it is healthy."""
 
     node: str
     labels: dict[str, str]
@@ -55,7 +58,16 @@ class NodeFigures:
     damaged: int
     damage: str | None
     ahead_s: float | None
+    most_dying: int | None = None
+    most_memory_cgroups: int | None = None
+    boot: str | None = None
+    name: str | None = None
+    """As node.json gives it."""
+    not_judged: str | None = None
+    labels_left_out: int = 0
     labels_changed: bool = False
+    age_s: float | None = None
+    boots: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +96,14 @@ class LabelSpan:
     from_us: int
     to_us: int
     labels: dict[str, str]
+
+
+@dataclass(slots=True)
+class _Boot:
+    boot: str
+    booted_us: int | None
+    first_us: int
+    last_us: int
 
 
 def connection() -> DuckDBPyConnection:
@@ -165,12 +185,60 @@ class Statistics:
             if before is not None and before != span.labels:
                 changed.add(span.node)
             latest[span.node] = span.labels
-        return [self._node(row, latest, changed) for row in self.rows(_NODES, [self.start_us, self.end_us, NODE_DAY])]
+        boots = {
+            node: [each for each in found if each.last_us >= self.start_us and each.first_us < self.end_us]
+            for node, found in self._boots().items()
+        }
+        boots = {node: found for node, found in boots.items() if found}
+        slopes = self._slopes(boots)
+        return [
+            replace(
+                self._node(row, latest), labels_changed=row[0] in changed, boots=len(boots.get(row[0], ())),
+                age_s=self._age_s(boots.get(row[0], ())), dying_per_hour=slopes.get(row[0]),
+            )
+            for row in self.rows(_NODES, [self.start_us, self.end_us, NODE_DAY])
+        ]  # fmt: skip
 
-    def _node(self, row: tuple[Any, ...], latest: dict[str, dict[str, str]], changed: set[str]) -> NodeFigures:
+    def _node(self, row: tuple[Any, ...], latest: Mapping[str, dict[str, str]]) -> NodeFigures:
         node, own, kernel, *figures = row
         labels = latest.get(node) or _labels(own, kernel)
-        return NodeFigures(*(node, labels, labels.get("kernel") or kernel, *figures, node in changed))
+        return NodeFigures(*(node, labels, labels.get("kernel") or kernel, *figures))
+
+    def _boots(self) -> dict[str, list[_Boot]]:
+        """Every boot of each node, the earliest first. When it began is what both clocks of the node say last; else its
+        first record, where an earlier boot was recorded."""
+        query = """
+            select node, boot, booted_us, first_us, last_us from boots where boot is not null
+            order by node, last_us, booted_us nulls first, first_us"""
+        found: dict[str, dict[str, _Boot]] = {}
+        for node, boot, booted_us, first_us, last_us in self.rows(query):
+            known = found.setdefault(node, {}).setdefault(boot, _Boot(boot, booted_us, first_us, last_us))
+            known.booted_us = known.booted_us if booted_us is None else booted_us
+            known.first_us, known.last_us = min(known.first_us, first_us), max(known.last_us, last_us)
+        ordered = {
+            node: sorted(boots.values(), key=lambda each: (each.last_us, each.boot)) for node, boots in found.items()
+        }
+        for boots in ordered.values():
+            for later in boots[1:]:
+                later.booted_us = later.first_us if later.booted_us is None else later.booted_us
+        return ordered
+
+    def _age_s(self, boots: Sequence[_Boot]) -> float | None:
+        """For how long a node was up at most, in the window."""
+        ages = [(min(each.last_us, self.end_us) - each.booted_us) / 1e6 for each in boots if each.booted_us is not None]
+        return max((age for age in ages if age >= 0), default=None)
+
+    def _slopes(self, boots: Mapping[str, Sequence[_Boot]]) -> dict[str, float]:
+        """Dying cgroups per hour in the last boot: a regression in whole numbers, so that it comes out the same to the
+        last digit in whatever order rows are read."""
+        query = """
+            select node, boot, hour_us, max(dying) from hours where hour_us >= ? and hour_us < ? and dying is not null
+            group by all order by node, boot, hour_us"""
+        points: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for node, boot, hour_us, dying in self.rows(query, [self.start_us - HOUR_US + 1, self.end_us]):
+            if node in boots and boot == boots[node][-1].boot:
+                points[node].append((hour_us // HOUR_US, dying))
+        return {node: slope for node, found in points.items() if (slope := _slope(found)) is not None}
 
     def label_spans(self) -> list[LabelSpan]:
         """Under which labels each node ran, in the order of time; the kernel is one of them."""
@@ -218,27 +286,34 @@ with of_hours as (
            max(longest_ms) as longest_ms, max(memory_cgroups) as memory_cgroups, max(dying) as dying,
            sum(restarts) as restarts, sum(critical) as critical, sum(nic) as nic, sum(lost) as lost
     from hours where hour_us >= $1 - 3599999999 and hour_us < $2 group by node, hour_us
-), last_boot as (
-    select node, max_by(boot, hour_us) as boot from of_hours group by node
-), slopes as (
-    select h.node, regr_slope(h.dying, h.hour_us / 3.6e9) as slope, count(h.dying) as points
-    from of_hours h join last_boot b on h.node = b.node and h.boot = b.boot group by h.node
 ), figures as (
     select node, min(hour_us) as from_us, max(hour_us) + 3600000000 as to_us, sum(seconds)::bigint as recorded_s,
            sum(saturated_ms) / 1e3 as saturated_s, max(longest_ms) / 1e3 as longest_s,
            sum(restarts)::bigint as restarts, sum(critical)::bigint as critical, sum(nic)::bigint as nic,
            max_by(dying, hour_us) as dying,
-           max_by(memory_cgroups, hour_us) as memory_cgroups, sum(lost)::bigint as lost
+           max_by(memory_cgroups, hour_us) as memory_cgroups, sum(lost)::bigint as lost,
+           max(dying) as most_dying, max(memory_cgroups) as most_memory_cgroups
     from of_hours group by node
 ), broken as (
     select node, sum(damaged)::bigint as damaged, min(damage) as damage, max(ahead_s) as ahead_s
     from items group by node
 ), names as (select distinct node from items)
 select n.node, i.labels, i.kernel, i.cpus, f.from_us, f.to_us, coalesce(f.recorded_s, 0), f.saturated_s, f.longest_s,
-       f.restarts, f.critical, f.nic, f.dying, case when s.points >= 3 then s.slope end, f.memory_cgroups, f.lost,
-       b.damaged, b.damage, b.ahead_s
+       f.restarts, f.critical, f.nic, f.dying, null, f.memory_cgroups, f.lost,
+       b.damaged, b.damage, b.ahead_s, f.most_dying, f.most_memory_cgroups, i.boot, i.name, i.not_judged,
+       coalesce(i.labels_left_out, 0)
 from names n left join items i on i.node = n.node and i.day = $3 left join figures f on f.node = n.node
-left join slopes s on s.node = n.node left join broken b on b.node = n.node order by n.node"""
+left join broken b on b.node = n.node order by n.node"""
+
+
+def _slope(points: Sequence[tuple[int, int]]) -> float | None:
+    """Of three points or more, as dying cgroups per hour."""
+    if len(points) < LEAST_POINTS:
+        return None
+    n, x, y = len(points), sum(hour for hour, _ in points), sum(dying for _, dying in points)
+    xy, xx = sum(hour * dying for hour, dying in points), sum(hour * hour for hour, _ in points)
+    width = n * xx - x * x
+    return (n * xy - x * y) / width if width else None
 
 
 def _labels(text: str | None, kernel: str | None) -> dict[str, str]:

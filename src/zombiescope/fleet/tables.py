@@ -1,4 +1,5 @@
-"""The statistics of an item: which tables, which columns. This is all that travels from whoever reads to whoever asks.
+"""The statistics of an item: which tables, which columns. Only this travels from the reading
+processes to the report.
 
 Every row says its node, its day and the batch that it was written with; times are Unix microseconds. VERSION is raised
 when what is read from a recording changes: results of another version are not looked at, and are made again.
@@ -11,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-VERSION = 1
+VERSION = 2
 Rows = dict[str, list[tuple[Any, ...]]]
 """By table; columns in their order, without node, day and batch."""
 
@@ -22,7 +23,12 @@ TABLES: dict[str, dict[str, pa.DataType]] = {
     "items": {
         "fingerprint": _TEXT, "files": _INT, "bytes": _INT, "damaged": _INT, "damage": _TEXT, "seconds": _NUMBER,
         "ahead_s": _NUMBER, "kernel": _TEXT, "labels": _TEXT, "cpus": _INT, "boot": _TEXT, "missing": _INT,
+        # The name that node.json gives, why incidents.json says nothing of the node's health (NULL: it does), and the
+        # labels that were too many.
+        "name": _TEXT, "not_judged": _TEXT, "labels_left_out": _INT,
     },
+    # A boot of a node: when it began by the node's clocks (NULL: not measured), and when it was recorded.
+    "boots": {"boot": _TEXT, "booted_us": _INT, "first_us": _INT, "last_us": _INT},
     # Under which labels and kernel a node ran from when to when.
     "spans": {"from_us": _INT, "to_us": _INT, "boot": _TEXT, "kernel": _TEXT, "labels": _TEXT},
     "hours": {

@@ -1,6 +1,6 @@
 """Units that run on sick nodes and not on healthy ones.
 
-The same test as for labels (labels.py), with "this unit ran" in the place of a label. Names that differ in a number, an
+The same test as for labels (labels.py), with "this unit ran" instead of a label. Names that differ in a number, an
 id or an instance are one: `ray-worker@3.service` and `ray-worker@7.service` are `ray-worker@*.service`.
 """
 
@@ -28,6 +28,8 @@ class UnitShare:
     healthy_nodes: int
     p_value: float
     p_corrected: float
+    not_judged: int = 0
+    """Nodes that have it and were not judged."""
 
     @property
     def significant(self) -> bool:
@@ -38,16 +40,24 @@ def family(unit: str) -> str:
     return _ID.sub("*", unit)
 
 
-def compare(nodes: Sequence[str], sick: frozenset[str], rows: Iterable[tuple[str, str, int]]) -> list[UnitShare]:
+def compare(
+    nodes: Sequence[str],
+    sick: frozenset[str],
+    rows: Iterable[tuple[str, str, int]],
+    not_judged: Sequence[str] = (),
+) -> list[UnitShare]:
     """Those that sick nodes have more often, the least likely by chance first. Empty where there is nothing to compare
-    with: no sick node, or no healthy one."""
-    known = set(nodes)
+    with: no sick node, or no healthy one. `nodes` were judged."""
+    known, apart = set(nodes), set(not_judged)
     if not 0 < len(sick & known) < len(known):
         return []
     having: dict[str, set[str]] = defaultdict(set)
+    elsewhere: dict[str, set[str]] = defaultdict(set)
     for node, unit, _ in rows:
         if node in known:
             having[family(unit)].add(node)
+        elif node in apart:
+            elsewhere[family(unit)].add(node)
     fisher = Fisher(len(known), len(sick & known))
     names = sorted(having)
     p_values = [fisher.p_value(len(having[unit]), len(having[unit] & sick)) for unit in names]
@@ -56,7 +66,7 @@ def compare(nodes: Sequence[str], sick: frozenset[str], rows: Iterable[tuple[str
     shares = [
         UnitShare(
             unit, len(having[unit] & sick), fisher.affected, len(having[unit] - sick),
-            len(known) - fisher.affected, p, p_corrected,
+            len(known) - fisher.affected, p, p_corrected, len(elsewhere[unit]),
         )
         for unit, p, p_corrected in zip(names, p_values, right, strict=True)
     ]  # fmt: skip

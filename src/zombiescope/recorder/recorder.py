@@ -294,7 +294,7 @@ class Recorder(Parts):
         self.lookup.raise_failure()
 
     def _write_rollup(self, tick: Tick) -> None:
-        self.rollup.flush(tick.wall_us)
+        self.rollup.flush(tick.wall_us, tick.monotonic_ns)
         self.disk.raise_failure("rollup file")
 
     def _write_frame(self, tick: Tick) -> None:

@@ -104,7 +104,7 @@ class Rollup:
         self._file = _RollupFile(node_dir / ROLLUP_FOLDER, boot_id, about)
         self._cores: dict[int, _CoreRun] = {}
         self._minute: _Minute | None = None
-        self._tick_us = 0
+        self._tick_us = self._monotonic_ns = 0
         self._units: dict[str, _Unit] = {}
         self._rest = _Unit()
         self._units_since_us: int | None = None
@@ -192,8 +192,10 @@ class Rollup:
 
     # --- what is over ----------------------------------------------------------------------------------
 
-    def flush(self, wall_us: int) -> bool:
-        """Writes what is over by wall_us. False when it is known that the disk did not take it; it is tried again."""
+    def flush(self, wall_us: int, monotonic_ns: int = 0) -> bool:
+        """Writes what is over by wall_us, with how long the node was up then (0: not known), which tells its age in a
+        fleet. False when it is known that the disk did not take it; it is tried again."""
+        self._monotonic_ns = monotonic_ns
         if self._minute and not self._minute.start_us < wall_us < self._minute.start_us + MINUTE_US:
             self._end_minute()
         if self._units_since_us is None:
@@ -260,7 +262,7 @@ class Rollup:
             rows = [row for other, row in self._unwritten if other is table]
             if rows:
                 blocks.append(encode_rows(table, rows, wall_us))
-        if not self._file.append(wall_us, blocks):
+        if not self._file.append(wall_us, self._monotonic_ns, blocks):
             return False
         self._unwritten.clear()
         return True
@@ -279,14 +281,14 @@ class _RollupFile:
         self._size = 0
         self._day = 0
 
-    def append(self, wall_us: int, blocks: list[bytes]) -> bool:
+    def append(self, wall_us: int, monotonic_ns: int, blocks: list[bytes]) -> bool:
         if self._descriptor is not None and wall_us // DAY_US != self._day:
             self.close(wall_us)
         try:
             if self._descriptor is None:
                 self._open(wall_us)
             assert self._encoder
-            self._put(self._encoder.frame(wall_us, 0, blocks))
+            self._put(self._encoder.frame(wall_us, monotonic_ns, blocks))
         except OSError:
             self._give_up()
             return False

@@ -38,7 +38,7 @@ def fill(node_dir: Path) -> None:
     state.save(node_dir, {"boot": "b"})
     freeze.freeze(node_dir, 1, 2, "test")
     incident_file.write(node_dir, [], 0)
-    assert Rollup(node_dir, "b")._file.append(1_760_000_000_000_000, [])
+    assert Rollup(node_dir, "b")._file.append(1_760_000_000_000_000, 0, [])
 
 
 @pytest.mark.parametrize(("read_by_all", "directories", "files"), [(False, 0o750, 0o640), (True, 0o755, 0o644)])

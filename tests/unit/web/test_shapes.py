@@ -36,7 +36,10 @@ from zombiescope.documents import status as status_documents
 from zombiescope.fleet.arrivals import Arrival, Onset
 from zombiescope.fleet.clusters import Cluster
 from zombiescope.fleet.forecast import Forecast, Outlook
+from zombiescope.fleet.inventory import Inventory
 from zombiescope.fleet.labels import Comparison, Group
+from zombiescope.fleet.numbers import Quantile, Split, Variable
+from zombiescope.fleet.plan import Newest
 from zombiescope.fleet.report import CauseTotal, FleetReport
 from zombiescope.fleet.statistics import IncidentFigures, NodeFigures
 from zombiescope.fleet.units import UnitShare
@@ -314,17 +317,31 @@ def of_fleet() -> Iterator[Answer]:
         1,
         "cut",
         2.0,
+        9,
+        10,
+        "b",
+        "n",
+        "it has no incidents.json",
+        3,
         True,
+        86400.0,
+        2,
     )
     incident_ = IncidentFigures("n", "x", START_US, START_US + SECOND, "warning", "p", "u", "h", "s", ("f",), 1.0, 2.0)
     term = (("zone", "a"),)
     group = Group(term, "p by u", 9, 8, 90, 1, 1e-9, -20.0, 1e-7, (term,), term)
+    age = Variable("age", "age", "given", {"n": 5.0}, is_time=True)
+    split = Split(age, 5.0, 4.0, 6.0, is_above=True)
+    by_age = Group((("age", split.text),), None, 9, 8, 90, 1, 1e-9, -20.0, 1e-7, split=split, not_judged=1)
+    compared = Comparison((group, by_age), 7, 1, (by_age,), ((age, (Quantile(1.0, 2.0, 3, 1),)),))
+    nodes = (node, replace(node, node="m", recorded_s=0), replace(node, node="o"), replace(node, node="p"))
     report = FleetReport(
-        "root", "duckdb", START_US, START_US + SECOND, (node, replace(node, node="m", recorded_s=0)), (incident_,),
-        (CauseTotal("p", "u", 1, 1, 0.5, 1.0, START_US, START_US),), Comparison((group,), 7, 1),
+        "root", "duckdb", START_US, START_US + SECOND, nodes, (incident_,),
+        (CauseTotal("p", "u", 1, 1, 0.5, 1.0, START_US, START_US),), compared,
         (UnitShare("u", 1, 2, 3, 4, 0.1, 0.2),), (Arrival("image", "v2", 9, 8, 0, START_US, START_US, 1e-4, 1e-3),),
         (Onset(START_US, START_US + SECOND, 9, 10, 1e-3),), (Cluster(("f",), 2, 1, (("p", 2),), 1),),
-        Outlook(5, 3, (Forecast("m", 7, 2.5, 3.0),)), (("n", "", "cut"),), 3, 99, 0.5, 1,
+        Outlook(5, 3, (Forecast("m", 7, 2.5, 3.0),)), (("n", "", "cut"),), 3, 99, 0.5, 1, {"p": "n"},
+        {"n": Newest(START_US, 9.0)}, {}, Inventory("hosts.csv", {"n": {"rack": "r1"}}),
     )  # fmt: skip
     told = {"schema": "zombiescope.fleet/1", "state": "ready", "root": "root", "done": 1, "of": 1, "why": None}
     yield "fleet", schema_of("fleet"), {**told, "report": shortened(report.document())}

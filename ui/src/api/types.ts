@@ -438,16 +438,27 @@ export interface FleetCluster {
   paths: number;
 }
 
+export interface FleetCopy {
+  node: string;
+  of: string;
+}
+
 export interface FleetDamage {
   node: string;
   day: string | null;
   what: string;
 }
 
-/** Nodes that share a label or a pair of labels. `lift` null: no other node is affected. */
+/** Judged nodes that share a label, a pair of labels, or a side of a number. `lift` null: no other node is affected. `spared`: fewer are affected than elsewhere. `not_judged` nodes of the group are in no figure. `also`: other names of the same nodes, which cannot be told apart. `because`: how the number in `explained_by` explains it. */
 export interface FleetGroup {
   label: string;
   value: string;
+  text: string;
+  sentence: string;
+  spared: boolean;
+  not_judged: number;
+  because: string | null;
+  split: FleetSplit | null;
   terms: LabelValue[];
   cause: string | null;
   nodes: number;
@@ -477,6 +488,21 @@ export interface FleetIncident {
   job_lost_s: number;
 }
 
+/** `matched` nodes have labels from it; `without` have none; `unknown` are not in the fleet. */
+export interface FleetInventory {
+  source: string;
+  nodes: number;
+  matched: number;
+  without: string[];
+  unknown: string[];
+}
+
+/** `most`: how many labels the node lost that lost most. */
+export interface FleetLabelsLeftOut {
+  nodes: number;
+  most: number;
+}
+
 export interface FleetNode {
   node: string;
   sick: boolean;
@@ -502,6 +528,31 @@ export interface FleetNode {
   damaged: number;
   damage: string | null;
   ahead_s: number | null;
+  most_dying: number | null;
+  most_memory_cgroups: number | null;
+  boot: string | null;
+  name: string | null;
+  not_judged: string | null;
+  labels_left_out: number;
+  age_s: number | null;
+  boots: number;
+  state: "sick" | "healthy" | "not_judged" | "blind" | "copy";
+  why: string | null;
+  newest: number | null;
+}
+
+export interface FleetNotJudged {
+  node: string;
+  why: string | null;
+}
+
+/** How many nodes are affected in each quarter of a number, the lowest values first. `role` course: a step of the illness; given: what a node has anyway. */
+export interface FleetNumber {
+  name: string;
+  noun: string;
+  role: "given" | "course";
+  is_time: boolean;
+  quarters: FleetQuarter[];
 }
 
 export interface FleetOnset {
@@ -518,6 +569,13 @@ export interface FleetOutlook {
   nodes: NodeForecast[];
 }
 
+export interface FleetQuarter {
+  low: number;
+  high: number;
+  nodes: number;
+  affected: number;
+}
+
 export interface FleetRead {
   files: number;
   bytes: number;
@@ -525,6 +583,7 @@ export interface FleetRead {
   fresh_items: number;
 }
 
+/** `sick` and `healthy` nodes were judged; all others are in no test. */
 export interface FleetReport {
   root: string;
   engine: string;
@@ -533,11 +592,19 @@ export interface FleetReport {
   nodes: FleetNode[];
   nodes_in_all: number;
   sick: number;
+  healthy: number;
   blind: string[];
+  not_judged: FleetNotJudged[];
+  copies: FleetCopy[];
+  diagnosed_now: string[];
+  labels_left_out: FleetLabelsLeftOut;
+  inventory: FleetInventory | null;
   incidents: FleetIncident[];
   incidents_in_all: number;
   causes: FleetCause[];
   by: FleetGroup[];
+  course: FleetGroup[];
+  numbers: FleetNumber[];
   tried: number;
   values_left_out: number;
   alpha: number;
@@ -555,6 +622,17 @@ export interface FleetRest {
   affected: number;
 }
 
+/** Where a number divides the nodes: at `threshold`, between the values `below` and `above`. */
+export interface FleetSplit {
+  name: string;
+  role: "given" | "course";
+  threshold: number;
+  below: number;
+  above: number;
+  is_above: boolean;
+  is_time: boolean;
+}
+
 export interface FleetUnit {
   unit: string;
   sick: number;
@@ -563,6 +641,7 @@ export interface FleetUnit {
   healthy_nodes: number;
   p_value: number;
   p_corrected: number;
+  not_judged: number;
   significant: boolean;
 }
 

@@ -18,6 +18,8 @@ from zombiescope.cli.quantities import duration_s
 if TYPE_CHECKING:
     from zombiescope.fleet.engines import Engine
     from zombiescope.fleet.gather import Gathered, Progress
+    from zombiescope.fleet.inventory import Inventory
+    from zombiescope.fleet.report import FleetReport
 
 ENGINES = ("duckdb", "ray")
 _SAY_EVERY = 10
@@ -96,6 +98,63 @@ ResultsDir = Annotated[
 ]
 
 
+LabelsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels", metavar="FILE.csv", help="Add labels from an inventory: node,rack,... a line.", show_default=False
+    ),
+]
+LabelsCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--labels-command",
+        metavar="COMMAND",
+        help="Add labels that COMMAND prints, as CSV or JSON.",
+        show_default=False,
+    ),
+]
+Diagnose = Annotated[
+    bool,
+    typer.Option("--diagnose", help="Diagnose nodes that were not judged from their recordings: seconds a node."),
+]
+
+
+def inventory_of(file: Path | None, command: str | None) -> Inventory | None:
+    """Raises BadParameter, InventoryError."""
+    if file is not None and command is not None:
+        raise typer.BadParameter("--labels and --labels-command: give one of them")
+    if file is None and command is None:
+        return None
+    from zombiescope.fleet import inventory
+
+    return inventory.of_file(file) if file is not None else inventory.of_command(command or "")
+
+
+def report_of(
+    root: str,
+    found: Gathered,
+    engine: str,
+    by: list[str] | None,
+    inventory: Inventory | None,
+    diagnose: bool,
+    results: Path | None,
+) -> FleetReport:
+    """The report; with `diagnose`, after the nodes that were not judged have been diagnosed."""
+    from zombiescope.fleet.report import make
+
+    made = make(found, engine, by, inventory=inventory)
+    wanted = [node.node for node in (*made.not_judged, *made.blind)]
+    if not diagnose or not wanted:
+        return made
+    from zombiescope.fleet.judge import diagnose_nodes
+    from zombiescope.fleet.results import default_directory
+
+    place = results or default_directory(root)
+    with _progress("diagnosing nodes") as progress:
+        verdicts = diagnose_nodes(found.listing, wanted, made.start_us, made.end_us, place, progress)
+    return make(found, engine, by, inventory=inventory, verdicts=verdicts)
+
+
 def engine_of(name: str, workers: int | None, address: str | None) -> Engine:
     if name == "ray":
         from zombiescope.fleet.engines.cluster import RayEngine
@@ -130,7 +189,7 @@ def gathered(root: str, last_us: int, until_us: int | None, engine: Engine, resu
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
+def _progress(what: str = "reading node-days") -> Iterator[Progress]:
     """How far it is: a bar where there is a terminal, else a line now and then."""
     if not sys.stderr.isatty():
         said = [0]
@@ -138,7 +197,7 @@ def _progress() -> Iterator[Progress]:
         def say(done: int, of: int) -> None:
             if of > 200 and done * _SAY_EVERY // of > said[0]:
                 said[0] = done * _SAY_EVERY // of
-                note(f"{done:,} of {of:,} node-days read")
+                note(f"{what}: {done:,} of {of:,}")
 
         yield say
         return
@@ -146,7 +205,7 @@ def _progress() -> Iterator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("reading node-days"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(file=sys.stderr), transient=True) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, of: bar.update(task, completed=done, total=of)

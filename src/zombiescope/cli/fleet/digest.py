@@ -10,7 +10,10 @@ import typer
 
 from zombiescope.cli import picture, progress
 from zombiescope.cli.fleet.asking import (
+    Diagnose,
     EngineName,
+    LabelsCommand,
+    LabelsFile,
     Last,
     RayAddress,
     ResultsDir,
@@ -19,6 +22,8 @@ from zombiescope.cli.fleet.asking import (
     Workers,
     engine_of,
     gathered,
+    inventory_of,
+    report_of,
 )
 from zombiescope.cli.output import examples
 
@@ -33,6 +38,9 @@ def command(
     root: Root,
     last: Last = "7d",  # type: ignore[assignment]  # read by its parser
     until: Until = None,
+    labels_file: LabelsFile = None,
+    labels_command: LabelsCommand = None,
+    diagnose: Diagnose = False,
     engine: EngineName = "duckdb",
     workers: Workers = None,
     ray_address: RayAddress = None,
@@ -49,11 +57,12 @@ def command(
     if not last:
         raise typer.BadParameter("--last: a digest is of a span of time; name it, as 7d")
     reader = engine_of(engine, workers, ray_address)
+    inventory = inventory_of(labels_file, labels_command)
     from zombiescope.fleet.digest import markdown
     from zombiescope.fleet.report import make
 
     with gathered(root, last, until, reader, results) as found:
-        made = make(found, engine)
+        made = report_of(root, found, engine, None, inventory, diagnose, results)
         if output is not None and output.suffix == ".html":
             from zombiescope.fleet.flames import flames
             from zombiescope.fleet.pages import page
@@ -61,7 +70,7 @@ def command(
             picture.write(output, page(made, flames(found.statistics, made.sick or None, starved=True)))
             return
     with gathered(root, last, made.start_us, reader, results) as earlier:
-        before = make(earlier, engine) if earlier.statistics.nodes() else None
+        before = make(earlier, engine, inventory=inventory) if earlier.statistics.nodes() else None
     text = markdown(made, before if before is not None and any(node.recorded_s for node in before.nodes) else None)
     if output is None:
         progress.clear()

@@ -10,7 +10,10 @@ import typer
 from zombiescope.base.severity import rank
 from zombiescope.cli import picture
 from zombiescope.cli.fleet.asking import (
+    Diagnose,
     EngineName,
+    LabelsCommand,
+    LabelsFile,
     Last,
     RayAddress,
     ResultsDir,
@@ -19,6 +22,8 @@ from zombiescope.cli.fleet.asking import (
     Workers,
     engine_of,
     gathered,
+    inventory_of,
+    report_of,
 )
 from zombiescope.cli.output import Json, console, examples, note, print_document, table
 from zombiescope.cli.quantities import human_bytes, human_count, human_s
@@ -26,11 +31,13 @@ from zombiescope.cli.severity import FOUND, FailOn
 
 if TYPE_CHECKING:
     from zombiescope.fleet.gather import Gathered
+    from zombiescope.fleet.labels import Group
     from zombiescope.fleet.report import FleetReport
 
 EXAMPLES = examples(
     "fleet report ./fleet",
-    "fleet report ./fleet --last 7d --by zone,image",
+    "fleet report ./fleet --last 7d --by zone,image,age",
+    "fleet report ./fleet --labels racks.csv --diagnose",
     "fleet report s3://recordings/prod?region=eu-central-1 -o fleet.html",
     "fleet report ./fleet --engine ray --ray-address auto",
     "fleet report ./fleet --json | jq '.by[0]'",
@@ -46,6 +53,9 @@ def command(
         str | None,
         typer.Option("--by", metavar="LABEL,...", help="Compare by these labels only.", show_default=False),
     ] = None,
+    labels_file: LabelsFile = None,
+    labels_command: LabelsCommand = None,
+    diagnose: Diagnose = False,
     engine: EngineName = "duckdb",
     workers: Workers = None,
     ray_address: RayAddress = None,
@@ -59,16 +69,16 @@ def command(
 ) -> int:
     """What do the sick nodes share that the healthy ones lack?
 
-    Nodes are compared by every label, every pair of labels and every unit, with an exact test that is corrected for all
-    that was tried. What was read once is kept: the next report reads what is new.
+    Nodes are compared by every label, every pair of labels, every number such as their age, and every unit, with an
+    exact test that is corrected for all that was tried. A node that was not judged is not counted as healthy. What was
+    read once is kept: the next report reads what is new.
     """
     if output is not None and output.suffix not in (".html", ".md"):
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
+    inventory = inventory_of(labels_file, labels_command)
     with gathered(root, last, until, engine_of(engine, workers, ray_address), results) as found:
-        from zombiescope.fleet.report import make
-
         labels = None if by is None else [name.strip() for name in by.split(",") if name.strip()]
-        made = make(found, engine, labels)
+        made = report_of(root, found, engine, labels, inventory, diagnose, results)
         _check_labels(labels, made)
         if output is not None:
             _write(output, made, found)
@@ -82,7 +92,7 @@ def command(
 
 def _check_labels(asked: list[str] | None, made: FleetReport) -> None:
     """A label that no node has is a slip of the pen, and no finding that nothing is shared. Raises BadParameter."""
-    known = sorted({name for node in made.nodes for name in node.labels})
+    known = sorted({name for node in made.nodes for name in node.labels} | {each.name for each, _ in made.by.quarters})
     unknown = [name for name in asked or () if name not in known]
     if unknown:
         has = f"they have {', '.join(known[:20])}" if known else "they have no labels (recorder.labels sets them)"
@@ -109,6 +119,7 @@ def _print(made: FleetReport) -> None:
     out.print(f"{moment(made.start_us)} to {moment(made.end_us)}; {lost(made)}", soft_wrap=True)
     out.print()
     _print_groups(made)
+    _print_course(made)
     _print_units(made)
     _print_causes(made)
     _print_changes(made)
@@ -118,47 +129,73 @@ def _print(made: FleetReport) -> None:
     _print_unread(made)
 
 
+def sentence_of(group: Group) -> str:
+    from zombiescope.fleet.report import sentence
+
+    return sentence(group)
+
+
 def _print_groups(made: FleetReport) -> None:
     shown = [group for group in made.by.groups if group.significant][:_ROWS]
     if not shown:
-        console().print(f"labels: nothing that chance would not explain, of {made.by.tried:,} groups tried")
+        tried = f"of {made.by.tried:,} groups tried"
+        console().print(f"labels and numbers: nothing that chance would not explain, {tried}")
         console().print()
         return
-    numbers = ("affected", "others", "lift", "p")
+    numbers = ("affected", "others", "lift", "p", "not judged")
     rows = table("sick nodes share", "cause", *numbers, right=numbers,
                  wraps=("sick nodes share", "cause"))  # fmt: skip
     for group in shown:
-        note_ = (
-            ""
-            if group.explained_by is None
-            else "  (explained by the first)"
-            if group.explained_by == shown[0].terms
-            else "  (explained above)"
-        )
         rows.add_row(
-            group.text + note_, group.cause or "any", f"{group.affected}/{group.nodes}",
+            _named(group, shown[0]), group.cause or "any", f"{group.affected}/{group.nodes}",
             f"{group.rest_affected}/{group.rest_nodes}", "∞" if group.lift is None else f"{group.lift:.1f}",
-            f"{group.p_corrected:.1g}", style="bold" if group.explained_by is None else "dim",
+            f"{group.p_corrected:.1g}", _if_any(group.not_judged),
+            style="bold" if group.explained_by is None else "dim",
         )  # fmt: skip
     console().print(rows)
     for group in made.by.found[:_ROWS]:
         if group.also:
-            names = ", ".join("=".join(terms[0]) for terms in group.also)
-            console().print(f"  {group.text}: the same nodes as {names}", soft_wrap=True)
+            console().print(f"  {group.full_text}", soft_wrap=True)
+    for group in shown:
+        if group.because is not None:
+            spared = "is spared" if group.spared else "is sick"
+            console().print(f"  {group.text} {spared} because {group.because}", soft_wrap=True)
     console().print(f"p is corrected for {made.by.tried:,} groups that were tried")
     console().print()
+
+
+def _named(group: Group, first: Group) -> str:
+    spared = " (spared)" if group.spared else ""
+    if group.explained_by is None:
+        return f"{group.text}{spared}"
+    return f"{group.text}{spared}  (explained {'by the first' if group.explained_by == first.terms else 'above'})"
+
+
+def _if_any(count: int) -> str:
+    return f"{count:,}" if count else ""
+
+
+def _print_course(made: FleetReport) -> None:
+    """Numbers that are steps of the illness."""
+    shown = [group for group in made.by.course if group.significant and group.explained_by is None]
+    for group in shown:
+        console().print(f"mechanism: {sentence_of(group)} (p {group.p_corrected:.1g})", soft_wrap=True)
+    if shown:
+        console().print()
 
 
 def _print_units(made: FleetReport) -> None:
     shown = [share for share in made.units if share.significant][:_ROWS]
     if shown:
-        rows = table("unit", "on sick", "on healthy", "p", right=("on sick", "on healthy", "p"), wraps="unit")
+        numbers = ("on sick", "on healthy", "p", "not judged")
+        rows = table("unit", *numbers, right=numbers, wraps="unit")
         for share in shown:
             rows.add_row(
                 share.unit,
                 f"{share.sick}/{share.sick_nodes}",
                 f"{share.healthy}/{share.healthy_nodes}",
                 f"{share.p_corrected:.1g}",
+                _if_any(share.not_judged),
             )
         console().print(rows)
         console().print()
@@ -216,7 +253,7 @@ def _print_clusters(made: FleetReport) -> None:
 
 def _print_next(made: FleetReport) -> None:
     for each in made.outlook.nodes[:_ROWS]:
-        when = "nobody fell ill of that yet" if each.hours is None else f"sick in about {human_s(each.hours * 3600)}"
+        when = "no node fell ill of that yet" if each.hours is None else f"sick in about {human_s(each.hours * 3600)}"
         console().print(
             f"next: {each.node} has {each.dying:,} dying cgroups, {each.per_hour:,.0f} more an hour: {when}",
             soft_wrap=True,
@@ -247,27 +284,10 @@ def _print_nodes(made: FleetReport) -> None:
 
 
 def _print_unread(made: FleetReport) -> None:
-    ahead = [node for node in made.nodes if node.ahead_s is not None]
-    changed = sum(node.labels_changed for node in made.nodes)
-    if made.blind:
-        note(
-            f"zombiescope: {len(made.blind):,} nodes recorded nothing in this window, and are neither sick nor healthy"
-        )
-    if changed:
-        note(
-            f"zombiescope: the labels of {changed:,} nodes changed; a sick node counts with those that it fell ill with"
-        )
-    if ahead:
-        worst = max(ahead, key=lambda node: node.ahead_s or 0)
-        note(
-            f"zombiescope: the clocks of {len(ahead):,} nodes are ahead of the store's, "
-            f"that of {worst.node} by {human_s(worst.ahead_s)}"
-        )
-    if made.damage:
-        node, day, what = made.damage[0]
-        note(f"zombiescope: {len(made.damage):,} node-days could not be read whole, first {node} {day}: {what}")
-    if made.by.left_out:
-        note(f"zombiescope: {made.by.left_out:,} values of labels were too many to compare; choose labels with --by")
+    from zombiescope.fleet.digest import remarks
+
+    for line in remarks(made):
+        note(f"zombiescope: {line}")
     note(
         f"{made.files:,} files, {human_bytes(made.size_bytes)}; {made.fresh:,} node-days read now, "
         "the others were known"

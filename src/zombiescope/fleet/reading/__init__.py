@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.fleet import tables
-from zombiescope.fleet.plan import NODE_DAY, Item, ItemStore
+from zombiescope.fleet.plan import NODE_DAY, TOO_FAR_AHEAD_S, Item, ItemStore
 from zombiescope.fleet.reading import identity, rollups, windows
 from zombiescope.fleet.tables import Rows
 from zombiescope.store.store import Store
-
-_TOO_FAR_AHEAD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +54,4 @@ def _ahead_s(item: Item, rows: Rows) -> float | None:
     if not stored or last is None:
         return None
     ahead_s = (last - max(stored)) / 1e6
-    return round(ahead_s, 3) if ahead_s > _TOO_FAR_AHEAD_S else None
+    return round(ahead_s, 3) if ahead_s > TOO_FAR_AHEAD_S else None

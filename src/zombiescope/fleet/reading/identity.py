@@ -1,4 +1,8 @@
-"""node.json and incidents.json of a node: who it is, and what the doctor on it found."""
+"""node.json and incidents.json of a node: who it is, and what the live diagnosis on it found.
+
+A node is judged by its incidents.json. Where the live diagnosis did not run, or the file cannot be read whole, the node
+is not judged: it counts as sick for the incidents that are there, and never as healthy.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,24 @@ from zombiescope.fleet.plan import Item, ItemStore
 from zombiescope.fleet.tables import Rows
 from zombiescope.store import incident_file
 
-MOST_LABELS = 64
+MOST_LABELS = 256
+WELL_KNOWN = (
+    "zone", "region", "image", "instance_type", "pool", "nodepool", "kernel", "os", "driver",
+    "topology.kubernetes.io/zone", "topology.kubernetes.io/region", "node.kubernetes.io/instance-type",
+    "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/instance-type",
+    "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+    "cloud.google.com/gke-nodepool", "cloud.google.com/gke-accelerator", "cloud.google.com/machine-family",
+    "eks.amazonaws.com/nodegroup", "eks.amazonaws.com/nodegroup-image", "eks.amazonaws.com/capacityType",
+    "kubernetes.azure.com/agentpool", "kubernetes.azure.com/node-image-version", "karpenter.sh/nodepool",
+    "karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-family", "nvidia.com/gpu.product",
+    "nvidia.com/gpu.count", "nvidia.com/cuda.driver-version.full", "nvidia.com/cuda.driver.major",
+    "node.cluster.x-k8s.io/machine-pool", "kueue.x-k8s.io/flavor", "slurm.partition", "partition", "rack", "row",
+    "cluster", "datacenter", "team",
+)  # fmt: skip
+"""Labels that are kept first where a node has more than MOST_LABELS."""
+_LAST = ("feature.node.kubernetes.io/", "beta.kubernetes.io/", "node-role.kubernetes.io/")
+"""Prefixes of labels that come in hundreds: these go first."""
+_RANK = {label: number for number, label in enumerate(WELL_KNOWN)}
 MOST_OF_A_NAME, MOST_OF_A_TEXT = 200, 400
 _MOST_FRAMES = 128
 DIED = "died"
@@ -23,47 +44,74 @@ DIED = "died"
 def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> dict[str, Any]:
     """Fills in incidents; gives what is known of the node."""
     names = {file.name for file in item.files}
-    if incident_file.NAME in names:
-        try:
-            found = incident_file.parse(store.read(incident_file.NAME))
-        except (OSError, ValueError) as error:
-            damage.append(f"{incident_file.NAME}: {error}")
-        else:
-            rows["incidents"] = [made for made in map(_incident, found) if made is not None]
+    why = _incidents(store, rows, damage) if incident_file.NAME in names else None
     try:
         node = _json.loads(store.read("node.json"))
         if not isinstance(node, dict):
             raise ValueError("is not an object")
     except (OSError, ValueError) as error:
-        damage.append(f"node.json: {error}")
-        return {}
-    return _described(node)
+        is_listed = any(file.changed_us is not None for file in item.files)
+        damage.append(f"node.json: {error}" if is_listed else f"no file of a recording can be listed: {error}")
+        node = {}
+    if why is None and node.get("diagnosed") is False:
+        why = "its recorder ran without the live diagnosis"
+    if why is None and incident_file.NAME not in names and node.get("diagnosed") is not True:
+        why = f"it has no {incident_file.NAME}"
+    return {**_described(node), "not_judged": why}
+
+
+def _incidents(store: ItemStore, rows: Rows, damage: list[str]) -> str | None:
+    """Fills in incidents; gives why the file does not say whether the node is healthy."""
+    try:
+        data = store.read(incident_file.NAME)
+        found = incident_file.parse(data)
+        listed = _json.loads(data)
+    except (OSError, ValueError) as error:
+        damage.append(f"{incident_file.NAME}: {error}")
+        return f"its {incident_file.NAME} cannot be read"
+    made = [each for each in map(incident, found) if each is not None]
+    rows["incidents"] = made
+    entries = listed.get("incidents") if isinstance(listed, dict) else None
+    if not isinstance(entries, list):
+        damage.append(f"{incident_file.NAME}: it has no list of incidents")
+        return f"its {incident_file.NAME} has no list of incidents"
+    wrong = min(len(entries), incident_file.MOST) - len(made)
+    if wrong:
+        damage.append(f"{incident_file.NAME}: {wrong:,} entries are not incidents")
+        return f"{wrong:,} entries of its {incident_file.NAME} are not incidents"
+    return None
 
 
 def _described(node: dict[str, Any]) -> dict[str, Any]:
     cpus = node.get("cpus")
     online = cpus.get("online") if isinstance(cpus, dict) else None
     missing = node.get("missing")
+    labels = node.get("labels")
     return {
-        "kernel": text(node.get("kernel")), "labels": labels_text(node.get("labels")), "boot": text(node.get("boot")),
+        "kernel": text(node.get("kernel")), "labels": labels_text(labels), "boot": text(node.get("boot")),
         "cpus": len(online) if isinstance(online, list) else None,
-        "missing": len(missing) if isinstance(missing, list) else None,
+        "missing": len(missing) if isinstance(missing, list) else None, "name": text(node.get("node")),
+        "labels_left_out": max(0, len(labels) - MOST_LABELS) if isinstance(labels, dict) else 0,
     }  # fmt: skip
 
 
 def labels_text(labels: object) -> str | None:
-    """Labels as JSON, sorted and bounded; None where there are none."""
+    """Labels as JSON, sorted and bounded; None where there are none. Of too many the well-known ones are kept first."""
     if not isinstance(labels, dict):
         return None
     kept = {
         tables.encodable(key[:MOST_OF_A_NAME]): tables.encodable(value[:MOST_OF_A_NAME])
-        for key, value in sorted(labels.items())[:MOST_LABELS]
-        if isinstance(value, str) and value
+        for key, value in sorted(labels.items(), key=lambda entry: _label_order(str(entry[0])))[:MOST_LABELS]
+        if isinstance(key, str) and isinstance(value, str) and value
     }
     return json.dumps(kept, sort_keys=True)
 
 
-def _incident(found: dict[str, Any]) -> tuple[Any, ...] | None:
+def _label_order(label: str) -> tuple[int, int, str]:
+    return _RANK.get(label, len(_RANK)), int(label.startswith(_LAST)), label
+
+
+def incident(found: dict[str, Any]) -> tuple[Any, ...] | None:
     from_s, to_s = number(found.get("from")), number(found.get("to"))
     if from_s is None:
         return None

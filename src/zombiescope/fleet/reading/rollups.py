@@ -6,6 +6,7 @@ MOST_UNITS (somebody's clock, somebody's names) further ones are damage, not mem
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +123,7 @@ class _Day:
 
 
 def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> None:
-    """Fills in spans, hours and units."""
+    """Fills in spans, boots, hours and units."""
     day = _Day()
     for file in item.files:
         if file.name.startswith(ROLLUP_FOLDER):
@@ -136,24 +137,36 @@ def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> None:
     ]
 
 
+def booted(wall_us: int, monotonic_ns: int) -> int | None:
+    """When the node was booted, by both of its clocks. None where the second was not written, or is no such clock."""
+    booted_us = wall_us - monotonic_ns // 1000
+    return booted_us if monotonic_ns > 0 and booted_us > 0 else None
+
+
 def _segment(store: ItemStore, name: str, day: _Day, rows: Rows, damage: list[str]) -> None:
     day.first_us, day.last_us = _MOST_US, 0
+    booted_us = None
     try:
         with store.open(name) as file:
             reader = SegmentReader(file)
             for frame in reader.frames():
+                booted_us = booted(frame.wall_us, frame.monotonic_ns) or booted_us
                 for block in frame.blocks:
                     if block.table is schema.MINUTES:
                         day.minutes(block)
                     elif block.table is schema.UNIT_HOURS:
                         day.unit_hours(block)
+            cut = file.seek(0, os.SEEK_END) - reader.position
     except (DamagedError, ValueError, OSError) as error:
         damage.append(f"{name}: {error}")
         return
     finally:
         day.fold()
     damage += [f"{name}: {what}" for what in (reader.left_out, reader.damage) if what]
+    if cut and not reader.damage:
+        damage.append(f"{name}: ends inside a frame; its last {cut:,} bytes are lost")
     header = reader.header
     if day.last_us:
+        rows["boots"].append((text(header.get("boot")), booted_us, day.first_us, day.last_us))
         known = (text(header.get("boot")), text(header.get("kernel")), labels_text(header.get("labels")))
         rows["spans"].append((day.first_us, day.last_us, *known))

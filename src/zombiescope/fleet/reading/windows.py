@@ -16,20 +16,24 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.base import json as _json
-from zombiescope.base.time import SECOND_US
+from zombiescope.base.time import HOUR_US, SECOND_US
+from zombiescope.fleet import tables
 from zombiescope.fleet.plan import Item, ItemStore
 from zombiescope.fleet.reading.identity import MOST_OF_A_NAME, MOST_OF_A_TEXT
+from zombiescope.fleet.reading.rollups import MOST_HOURS, booted
 from zombiescope.fleet.tables import Rows
 from zombiescope.query import stacks
 from zombiescope.query.stacks import Stacks
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints, Mask
+from zombiescope.store.layout import ROLLUP_FOLDER
 from zombiescope.store.part import Part
 from zombiescope.store.reader import Recording
 from zombiescope.store.saturation import KERNEL_COLUMNS, SATURATED_RATIO
 from zombiescope.store.stacks import KERNEL_KINDS
 
-MOST_STACKS, MOST_EVENTS, MOST_LEAKS = 2000, 200, 200
+MOST_STACKS, MOST_EVENTS, MOST_LEAKS, MOST_SPANS = 2000, 200, 200, 10_000
+_MOST_US = 253_402_300_799_000_000
 REST = "(other stacks)"
 _KEYS = ("xid", "unit", "interface", "device", "path", "gpu")
 """Fields of an event that say what it is about, the first that is there."""
@@ -41,7 +45,10 @@ def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> None:
         return
     try:
         recording = Recording(store, "", item.node)
+        for segment in recording.segments:
+            segment.growing = False  # here it is whole, or it was shipped half-written
         try:
+            _recorded(recording, item, rows)
             _counted(recording, rows)
         finally:
             damage += [f"{each.file}: {each.what}" for each in recording.damage if each.file != "node.json"]
@@ -49,6 +56,28 @@ def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> None:
                 segment.close()
     except (OSError, ValueError, pa.ArrowException) as error:
         damage.append(f"windows of {item.day}: {error}")
+
+
+def _recorded(recording: Recording, item: Item, rows: Rows) -> None:
+    """When the node was recorded and booted, as its samples say. Their hours count where no rollup tells of them."""
+    spans = [span for part in recording.parts for span in part.spans() if 0 < span.from_us <= span.to_us < _MOST_US]
+    for span in spans[:MOST_SPANS]:
+        booted_us = booted(span.to_us, span.to_monotonic_ns)
+        rows["boots"].append((span.boot[:MOST_OF_A_NAME], booted_us, span.from_us, span.to_us))
+    if any(file.name.startswith(ROLLUP_FOLDER) for file in item.files):
+        return
+    seconds: dict[tuple[int, str], int] = {}
+    for span in spans[:MOST_SPANS]:
+        hour_us = span.from_us // HOUR_US * HOUR_US
+        while hour_us < span.to_us and len(seconds) < MOST_HOURS:
+            inside_us = min(span.to_us, hour_us + HOUR_US) - max(span.from_us, hour_us)
+            key = (hour_us, span.boot[:MOST_OF_A_NAME])
+            seconds[key] = seconds.get(key, 0) + inside_us
+            hour_us += HOUR_US
+    rows["hours"] += [
+        tables.row("hours", {"hour_us": hour_us, "boot": boot, "seconds": -(-time_us // SECOND_US)})
+        for (hour_us, boot), time_us in seconds.items()
+    ]
 
 
 def _counted(recording: Recording, rows: Rows) -> None:

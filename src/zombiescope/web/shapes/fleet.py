@@ -6,6 +6,8 @@ from typing import Literal, TypedDict
 
 from zombiescope.web.shapes.common import Document, Severity, Span
 
+FleetNodeState = Literal["sick", "healthy", "not_judged", "blind", "copy"]
+
 FleetNode = TypedDict(
     "FleetNode",
     {
@@ -14,7 +16,9 @@ FleetNode = TypedDict(
         "to": float | None, "recorded_s": int, "saturated_s": float | None, "longest_s": float | None,
         "restarts": int | None, "critical": int | None, "nic": int | None, "dying": int | None,
         "dying_per_hour": float | None, "memory_cgroups": int | None, "lost": int | None, "damaged": int,
-        "damage": str | None, "ahead_s": float | None,
+        "damage": str | None, "ahead_s": float | None, "most_dying": int | None, "most_memory_cgroups": int | None,
+        "boot": str | None, "name": str | None, "not_judged": str | None, "labels_left_out": int,
+        "age_s": float | None, "boots": int, "state": FleetNodeState, "why": str | None, "newest": float | None,
     },
 )  # fmt: skip
 
@@ -49,11 +53,49 @@ class FleetRest(TypedDict):
     affected: int
 
 
+class FleetSplit(TypedDict):
+    """Where a number divides the nodes: at `threshold`, between the values `below` and `above`."""
+
+    name: str
+    role: Literal["given", "course"]
+    threshold: float
+    below: float
+    above: float
+    is_above: bool
+    is_time: bool
+
+
+class FleetQuarter(TypedDict):
+    low: float
+    high: float
+    nodes: int
+    affected: int
+
+
+class FleetNumber(TypedDict):
+    """How many nodes are affected in each quarter of a number, the lowest values first. `role` course: a step of the
+    illness; given: what a node has anyway."""
+
+    name: str
+    noun: str
+    role: Literal["given", "course"]
+    is_time: bool
+    quarters: list[FleetQuarter]
+
+
 class FleetGroup(TypedDict):
-    """Nodes that share a label or a pair of labels. `lift` null: no other node is affected."""
+    """Judged nodes that share a label, a pair of labels, or a side of a number. `lift` null: no other node is affected.
+    `spared`: fewer are affected than elsewhere. `not_judged` nodes of the group are in no figure. `also`: other names
+    of the same nodes, which cannot be told apart. `because`: how the number in `explained_by` explains it."""
 
     label: str
     value: str
+    text: str
+    sentence: str
+    spared: bool
+    not_judged: int
+    because: str | None
+    split: FleetSplit | None
     terms: list[LabelValue]
     cause: str | None
     nodes: int
@@ -76,6 +118,7 @@ class FleetUnit(TypedDict):
     healthy_nodes: int
     p_value: float
     p_corrected: float
+    not_judged: int
     significant: bool
 
 
@@ -132,7 +175,36 @@ class FleetRead(TypedDict):
     fresh_items: int
 
 
+class FleetNotJudged(TypedDict):
+    node: str
+    why: str | None
+
+
+class FleetCopy(TypedDict):
+    node: str
+    of: str
+
+
+class FleetLabelsLeftOut(TypedDict):
+    """`most`: how many labels the node lost that lost most."""
+
+    nodes: int
+    most: int
+
+
+class FleetInventory(TypedDict):
+    """`matched` nodes have labels from it; `without` have none; `unknown` are not in the fleet."""
+
+    source: str
+    nodes: int
+    matched: int
+    without: list[str]
+    unknown: list[str]
+
+
 class FleetReport(TypedDict):
+    """`sick` and `healthy` nodes were judged; all others are in no test."""
+
     root: str
     engine: str
     headline: str
@@ -140,11 +212,19 @@ class FleetReport(TypedDict):
     nodes: list[FleetNode]
     nodes_in_all: int
     sick: int
+    healthy: int
     blind: list[str]
+    not_judged: list[FleetNotJudged]
+    copies: list[FleetCopy]
+    diagnosed_now: list[str]
+    labels_left_out: FleetLabelsLeftOut
+    inventory: FleetInventory | None
     incidents: list[FleetIncident]
     incidents_in_all: int
     causes: list[FleetCause]
     by: list[FleetGroup]
+    course: list[FleetGroup]
+    numbers: list[FleetNumber]
     tried: int
     values_left_out: int
     alpha: float
