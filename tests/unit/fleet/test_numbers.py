@@ -62,10 +62,8 @@ def test_numbers_without_a_cause_are_found_no_more_often_than_chance_allows() ->
 def test_both_directions_are_found_and_named() -> None:
     values = {f"n{number:02d}": number * DAY + 3600 for number in range(40)}
     old = frozenset(name for name, value in values.items() if value >= 12 * DAY)
-    for sick, text, is_above in (
-        (old, "up for 12 d or longer", True),
-        (values.keys() - old, "up for less than 12 d", False),
-    ):
+    young = frozenset(values) - old
+    for sick, text, is_above in ((old, "up for 12 d or longer", True), (young, "up for less than 12 d", False)):
         found = numbers.best_split(_age(values), sorted(values), sick)
         assert found is not None
         split, log_p = found
