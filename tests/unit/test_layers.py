@@ -33,8 +33,9 @@ ROOMS = {
     # What may be asked: only how filters are read needs another package.
     "questions": {"questions", "model", "query"},
     "documents": {"documents", "questions", "diagnosis", "model", "audit", "query", "store", "kernel"},
-    # Statistics of many recordings: what one node's rollups, incidents and stacks say, and no causes of its own.
-    "fleet": {"fleet", "query", "store"},
+    # Statistics of many recordings: what one node's rollups, incidents and stacks say. It has no causes of its own, and
+    # diagnoses nodes that no live diagnosis judged (0110).
+    "fleet": {"fleet", "diagnosis", "query", "store"},
     # What an assistant may ask, answered in short; who holds the recordings open is the caller.
     "assistant": {"assistant", "model", "documents", "questions", "query", "store"},
     # What a page shows is a document; the other packages are for making one of a selection that is held open.
