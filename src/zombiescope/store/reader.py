@@ -36,6 +36,7 @@ from zombiescope.store.store import NotARecordingError, Store, open_store
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 _MOST_CHECKED = 16
 MAX_HELD_SEGMENTS = 128
@@ -323,6 +324,24 @@ class Recording:
             raise ImportError("pandas is not installed; `pip install zombiescope[pandas]` brings it") from error
         frame: pandas.DataFrame = self.table(name, start_us, end_us, columns).to_pandas()
         return frame
+
+    def polars(
+        self,
+        name: str,
+        start_us: int | None = None,
+        end_us: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> polars.DataFrame:
+        """The table as a DataFrame of Polars, without a copy where it can. Raises ImportError without Polars."""
+        try:
+            import polars as pl
+        except ImportError as error:
+            raise ImportError("Polars is not installed; `pip install polars` brings it") from error
+        frame: polars.DataFrame = pl.from_arrow(self.table(name, start_us, end_us, columns))
+        return frame
+
+    # The names that users of pyarrow, xarray and polars expect.
+    to_numpy, to_pandas, to_polars = numpy, pandas, polars
 
     def _pieces(
         self,

@@ -92,6 +92,13 @@ def test_pandas_gives_the_same_rows(tmp_path: Path) -> None:
         assert list(frame["kind"]) == recording.table("events").column("kind").to_pylist()
 
 
+def test_tables_have_the_names_that_other_libraries_use(tmp_path: Path) -> None:
+    write_recording(tmp_path, seconds=5)
+    with open_recording(tmp_path) as recording:
+        assert len(recording.to_pandas("cores")) == len(recording.to_numpy("cores")["cpu"])
+        assert hasattr(recording.table("cores"), "__arrow_c_stream__")
+
+
 def test_no_table_imports_pandas(tmp_path: Path) -> None:
     import subprocess
     import sys

@@ -2,11 +2,13 @@
 development, and its messages have changed between versions.
 
 Every sample keeps its time. Samples of one stack, thread and core are one message with many times, as the
-specification asks; each event of the recording has a Profile of its own. Tables are shared by the whole file, and
-position 0 of each is the empty value that stands for "none".
+specification asks. Tables are shared by the whole file, and position 0 of each is the empty value that stands for
+"none".
 
-A file of many samples holds several ResourceProfiles, each of SAMPLES_AT_ONCE: they are written one after the other,
-and only the tables are kept until the end.
+Each container and each systemd unit has its own resource, and the rest of the node has one: a store of profiles shows
+each of them as a service. Each event of the recording has its own Profile within a resource. A file of many samples
+repeats the resources for every SAMPLES_AT_ONCE: they are written one after the other, and only the tables are kept
+until the end.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ from zombiescope.store.sample_event import SampleEvent
 from zombiescope.store.stacks import KERNEL_KINDS
 
 SAMPLES_AT_ONCE = 2_000_000
-SERVICE = "zombiescope"
+SERVICE = "node"
+"""The service.name of tasks that belong to no container and no unit."""
+SCHEMA_URL = "https://opentelemetry.io/schemas/1.37.0"
+"""The semantic conventions that the attributes follow."""
+NO_LINK = b"\x0a\x10" + bytes(16) + b"\x12\x08" + bytes(8)
+"""A Link whose ids are zero but have the lengths that strict readers expect."""
 _FRAME_TYPES = {"user": "native", "vdso": "native", "python": "cpython"}
 """As the semantic conventions name them."""
 
@@ -48,14 +55,22 @@ def pieces(
 ) -> Iterator[bytes]:
     """The bytes of one ProfilesData, which are those of an ExportProfilesServiceRequest too."""
     tables = _Tables(samples)
-    resource = message(1, _resource(samples, service, labels))
+    owners = [_owner(task, service) for task in samples.tasks]
+    places = {owner: place for place, owner in enumerate(dict.fromkeys(owners))}
+    place_of = np.array([places[owner] for owner in owners], np.int64)
+    resources = [message(1, _resource(samples, owner, labels)) for owner in places]
+    scope = message(1, _text(1, "zombiescope") + _text(2, version("zombiescope")))
     for batch in _gathered(batches):
-        scope = message(1, _text(1, "zombiescope") + _text(2, version("zombiescope")))
-        profiles = b"".join(
-            message(2, _profile(samples, tables, batch.cut(batch.event == event), event, start_us, end_us))
-            for event in np.unique(batch.event).tolist()
-        )
-        yield message(1, resource + message(2, scope + profiles))
+        of_row = place_of[batch.task]
+        for place in np.unique(of_row).tolist():
+            rows = batch.cut(of_row == place)
+            profiles = b"".join(
+                message(2, _profile(samples, tables, rows.cut(rows.event == event), event, start_us, end_us))
+                for event in np.unique(rows.event).tolist()
+            )
+            yield message(
+                1, resources[place] + message(2, scope + profiles + text(3, SCHEMA_URL)) + text(3, SCHEMA_URL)
+            )
     yield message(2, tables.dictionary())
 
 
@@ -70,18 +85,37 @@ def _gathered(batches: Iterable[SampleBatch]) -> Iterator[SampleBatch]:
         yield waiting
 
 
-def _resource(samples: ExportSamples, service: str, labels: Labels) -> bytes:
+Owner = tuple[tuple[str, str | tuple[str, ...]], ...]
+"""Attributes of the resource of a task: its container, its unit, or neither."""
+
+
+def _owner(task: ProfileTask, service: str) -> Owner:
+    if task.container:
+        known = {
+            "service.name": task.service,
+            "container.id": task.container,
+            "k8s.pod.uid": task.pod,
+            **task.container_labels,
+        }
+    elif task.unit:
+        known = {"service.name": task.service, "zombiescope.systemd.unit": task.unit}
+    else:
+        known = {"service.name": service}
+    return tuple((key, value) for key, value in known.items() if value)
+
+
+def _resource(samples: ExportSamples, owner: Owner, labels: Labels) -> bytes:
     node = samples.node
-    known = {
-        "service.name": service,
+    known: dict[str, Any] = {
         "host.name": samples.name,
         "host.arch": node.get("machine"),
         "os.type": "linux",
         "os.description": node.get("os"),
-        "os.version": node.get("kernel"),
+        "os.build_id": node.get("kernel"),
         **dict(labels),
+        **dict(owner),
     }
-    return b"".join(message(1, _text(1, key) + message(2, _any(str(value)))) for key, value in known.items() if value)
+    return b"".join(message(1, _text(1, key) + message(2, _any(value))) for key, value in known.items() if value)
 
 
 def _profile(
@@ -128,7 +162,7 @@ def _samples(samples: ExportSamples, tables: _Tables, batch: SampleBatch) -> Ite
 
 class _Attribute(NamedTuple):
     key: int
-    value: str | int
+    value: Value
 
 
 class _Tables:
@@ -182,7 +216,7 @@ class _Tables:
         functions = [self._function(*each) for each in names]
         files = [integer(4, self._strings.position(module)) for module in mappings]
         attributes = [b"" if each is None else _key_value(each) for each in self._attributes]
-        tables = ((1, files), (2, locations), (3, functions), (4, [b""]), (6, attributes), (7, [b"", *stacks]))
+        tables = ((1, files), (2, locations), (3, functions), (4, [NO_LINK]), (6, attributes), (7, [b"", *stacks]))
         written = [message(field, value) for field, table in tables for value in table]
         return b"".join([*written, *(text(5, value) for value in self._strings)])
 
@@ -198,16 +232,12 @@ class _Tables:
 
 
 def _task_attributes(task: ProfileTask) -> dict[str, Any]:
-    """Names of the semantic conventions, as far as they have one."""
+    """By the semantic conventions, as far as they have a name. What a resource says is not repeated."""
     return {
         "process.pid": task.pid,
         "thread.id": task.tid,
         "thread.name": task.comm,
-        "systemd.unit": task.unit,
-        "container.id": task.container,
-        "k8s.pod.uid": task.pod,
-        "gpu.index": task.gpus,
-        **task.container_labels,
+        "zombiescope.gpu.index": tuple(map(int, task.gpus.split(","))) if task.gpus else None,
     }
 
 
@@ -215,9 +245,14 @@ def _key_value(attribute: _Attribute) -> bytes:
     return integer(1, attribute.key) + message(2, _any(attribute.value))
 
 
-def _any(value: str | int) -> bytes:
+Value = str | int | tuple[str, ...] | tuple[int, ...]
+
+
+def _any(value: Value) -> bytes:
     """An AnyValue. It is a choice of fields, so a zero is written too."""
-    return text(1, value) if isinstance(value, str) else varint(3 << 3) + varint(value)
+    if isinstance(value, tuple):
+        return message(5, b"".join(message(1, _any(one)) for one in value))
+    return text(1, str(value)) if not isinstance(value, int) else varint(3 << 3) + varint(value)
 
 
 def _text(field: int, value: str) -> bytes:

@@ -2,9 +2,11 @@
 
 Samples are added up by stack, thread and core: the format has no time of a sample. Values are the number of samples
 and, where the event says so, CPU time or the event's own count. Labels: pid, tid and cpu (numbers), comm, unit,
-container, and what is known of a container by name: container.name, container.image.name, k8s.pod.name ...
+container, and what is known of a container by name: container.name, container.image.name, k8s.pod.name ... A store that
+makes a series of each combination of text labels gets BOUNDED only.
 
-A recording has names and no addresses, so a location is a function, and its mapping is the module.
+A recording has names and no addresses, so a location is a function, and its mapping is the module. Only Python
+functions have a source file.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from zombiescope.store.columns import Ints
 from zombiescope.store.sample_event import SampleEvent
 
 GZIP_LEVEL = 6
+BOUNDED = frozenset({"unit", "container.name", "k8s.pod.name", "k8s.namespace.name"})
+"""Text labels whose values a node has few of: no thread names and no ids."""
 PYTHON = "[python]"
 """The mapping of Python functions; their file is the function's own."""
 
@@ -32,10 +36,16 @@ def write(samples: ExportSamples, out: BinaryIO) -> None:
     out.write(profile(samples, samples.batches(), start_us, end_us))
 
 
-def profile(samples: ExportSamples, batches: Iterable[SampleBatch], start_us: int, end_us: int) -> bytes:
-    """The gzipped profile of these samples of one window."""
+def profile(
+    samples: ExportSamples,
+    batches: Iterable[SampleBatch],
+    start_us: int,
+    end_us: int,
+    texts: frozenset[str] | None = None,
+) -> bytes:
+    """The gzipped profile of these samples of one window. `texts`: the only text labels; None for all."""
     totals = added_up(samples, batches)
-    return gzip.compress(_encoded(samples, totals, start_us, end_us), GZIP_LEVEL, mtime=0)
+    return gzip.compress(_encoded(samples, totals, start_us, end_us, texts), GZIP_LEVEL, mtime=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +86,10 @@ def _merged(key: Ints, count: Ints, period: Ints) -> tuple[Ints, Ints, Ints]:
     return unique, sums[0], sums[1]
 
 
-def _encoded(samples: ExportSamples, totals: Totals, start_us: int, end_us: int) -> bytes:
+def _encoded(samples: ExportSamples, totals: Totals, start_us: int, end_us: int, texts: frozenset[str] | None) -> bytes:
     strings = Interner([""])
     places = _Places(samples, strings)
-    labels = _Labels(strings)
+    labels = _Labels(strings, texts)
     out: list[bytes] = []
     values = [totals.count.tolist()] + ([] if totals.period is None else [totals.period.tolist()])
     kinds = [("samples", "count")] + ([] if totals.period is None else [_kind(totals.event)])
@@ -130,9 +140,10 @@ class _Places:
         for number, position in enumerate(self._used, 1):
             function = self._samples.stacks.functions[position]
             module = module_of(function)
-            name, file = self._strings.position(function.name), self._strings.position(module)
+            is_python = function.kind == "python"
+            name, file = self._strings.position(function.name), self._strings.position(module if is_python else "")
             functions.append(message(5, integer(1, number) + integer(2, name) + integer(3, name) + integer(4, file)))
-            loaded = PYTHON if function.kind == "python" else module
+            loaded = PYTHON if is_python else module
             mapping = mappings.position(loaded) + 1 if loaded else 0
             locations.append(message(4, integer(1, number) + integer(2, mapping) + message(4, integer(1, number))))
         # has_functions: nobody needs to look for symbols any more.
@@ -144,8 +155,9 @@ class _Places:
 
 
 class _Labels:
-    def __init__(self, strings: Interner[str]) -> None:
+    def __init__(self, strings: Interner[str], texts: frozenset[str] | None) -> None:
         self._strings = strings
+        self._texts = texts
         self._tasks: dict[int, bytes] = {}
         self._cpus: dict[int, bytes] = {-1: b""}
 
@@ -153,10 +165,12 @@ class _Labels:
         found = self._tasks.get(number)
         if found is None:
             numbers = (("pid", task.pid), ("tid", task.tid))
-            texts = (("comm", task.comm), ("unit", task.unit), ("container", task.container), ("gpu", task.gpus))
+            texts = {
+                "comm": task.comm, "unit": task.unit, "container": task.container, "gpu": task.gpus,
+                **task.container_labels,
+            }  # fmt: skip
             found = b"".join(self._number(key, value) for key, value in numbers if value is not None)
-            found += b"".join(self._text(key, value) for key, value in texts if value)
-            found += b"".join(self._text(key, value) for key, value in task.container_labels.items())
+            found += b"".join(self._text(key, value) for key, value in texts.items() if value and self._wanted(key))
             self._tasks[number] = found
         return found
 
@@ -165,8 +179,12 @@ class _Labels:
             self._cpus[cpu] = self._number("cpu", cpu)
         return self._cpus[cpu]
 
-    def _text(self, key: str, value: str) -> bytes:
-        return message(3, integer(1, self._strings.position(key)) + integer(2, self._strings.position(value)))
+    def _wanted(self, key: str) -> bool:
+        return self._texts is None or key in self._texts
+
+    def _text(self, key: str, value: str | tuple[str, ...]) -> bytes:
+        written = value if isinstance(value, str) else ",".join(value)
+        return message(3, integer(1, self._strings.position(key)) + integer(2, self._strings.position(written)))
 
     def _number(self, key: str, value: int) -> bytes:
         # The unit makes a label with the number 0 tell itself from one with an empty string.

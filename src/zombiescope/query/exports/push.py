@@ -65,7 +65,7 @@ def push(
 
 
 def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
-    body = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
+    body = pprof.profile(samples, [window.rows], window.start_us, window.end_us, pprof.BOUNDED)
     hz = samples.node.get("hz")
     asked = {
         "name": f"{_clean(name)}{{{','.join(f'{key}={_clean(value)}' for key, value in _named(labels).items())}}}",
@@ -82,8 +82,8 @@ def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str,
 
 def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
     profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us)
-    # Parca distinguishes kinds of profiles by __name__; this is what its own agent uses for CPU.
-    named = {"__name__": "process_cpu", "job": name, **_named(labels)}
+    # Parca tells kinds of profiles apart by __name__; this is its own agent's, so both are shown together.
+    named = {"__name__": "parca_agent", "job": name, **_named(labels)}
     if urlsplit(peer.url).path.endswith(GATEWAY):
         series = {
             "labels": {"labels": [{"name": key, "value": value} for key, value in named.items()]},

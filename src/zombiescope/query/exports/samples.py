@@ -27,6 +27,8 @@ from zombiescope.store.sample_event import EVENT_SOURCE, SampleEvent
 DEFAULT_EVENT = "cpu-clock"
 SECOND_NS = 1_000_000_000
 
+_WORKLOADS = frozenset({"CronJob", "DaemonSet", "Deployment", "Job", "ReplicaSet", "StatefulSet"})
+"""Owners of a pod for which the semantic conventions have an attribute."""
 _TASK_COLUMNS = ("pid", "tid", "comm", "unit", "container", "pod")
 
 
@@ -52,16 +54,26 @@ class ProfileTask(NamedTuple):
         return None if found is None else found[0]
 
     @property
-    def container_labels(self) -> dict[str, str]:
+    def service(self) -> str | None:
+        """What a profile store calls it: the workload that owns the pod, else the container, else the unit."""
+        if self.container:
+            return (self.named.owner or "").partition("/")[2] or self.named.label or self.container
+        return self.unit
+
+    @property
+    def container_labels(self) -> dict[str, str | tuple[str, ...]]:
         """What is known of its container, by the names of OpenTelemetry's semantic conventions."""
         image, tag = split_tag(self.named.image or "")
-        labels = {
+        labels: dict[str, str | tuple[str, ...] | None] = {
             "container.name": self.named.name,
             "container.image.name": image,
-            "container.image.tag": tag,
+            "container.image.tags": (tag,) if tag else None,
             "k8s.pod.name": self.named.pod,
             "k8s.namespace.name": self.named.namespace,
         }
+        kind, _, owner = (self.named.owner or "").partition("/")
+        if kind in _WORKLOADS:
+            labels[f"k8s.{kind.lower()}.name"] = owner
         return {key: value for key, value in labels.items() if value}
 
 

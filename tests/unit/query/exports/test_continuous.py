@@ -73,7 +73,7 @@ def test_run_after_run_each_sample_arrives_once_with_its_labels(
     labels = [about for _, about in samples]
     assert {about["host.name"] for about in labels} == {"lab"}
     assert {about["team"] for about in labels} == {"ml"}
-    assert any(about.get("systemd.unit") for about in labels)
+    assert any(about.get("zombiescope.systemd.unit") for about in labels)
 
 
 def test_a_peer_that_is_away_costs_nothing_and_gets_what_waited(

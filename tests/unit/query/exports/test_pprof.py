@@ -46,10 +46,9 @@ def raw(profile: bytes, place: Path, needs: Needs) -> Raw:
     files = dict(re.findall(r"^(\d+): \S+ (\S.*?) *\[FN\]", mappings, re.MULTILINE))
     names, modules = {}, {}
     for number, mapping, rest in re.findall(r"^ *(\d+): 0x[0-9a-f]+ (?:M=(\d+) )?(.*)$", locations, re.MULTILINE):
-        # pprof forgets files whose name could be a URL, such as memfd:name.
-        file = files.get(mapping) or (rest.removesuffix(":0 s=0").rpartition(" ")[2] if mapping else "")
-        names[number] = rest.removesuffix(f" {file}:0 s=0")
-        modules[names[number]] = file
+        # "name file:0 s=0"; only Python functions have a file.
+        names[number] = rest.removesuffix(":0 s=0").rpartition(" ")[0]
+        modules[names[number]] = files.get(mapping, "")
     types, *lines = listed.splitlines()
     samples: list[Sample] = []
     for line in lines:

@@ -113,7 +113,7 @@ def test_parca_gets_write_raw_as_grpc_web(recording: Recording, peer: StandIn, t
         assert (asked.body[0], int.from_bytes(asked.body[1:5], "big")) == (0, len(asked.body) - 5)
         (series,) = request_of.FromString(asked.body[5:]).series
         labels = {label.name: label.value for label in series.labels.labels}
-        assert labels == {"__name__": "process_cpu", "job": "training", "node": "lab", "zone": "us-east-1a",
+        assert labels == {"__name__": "parca_agent", "job": "training", "node": "lab", "zone": "us-east-1a",
                           "bad_key": "a,b}c"}  # fmt: skip
         profiles += [sample.raw_profile for sample in series.samples]
     assert len(profiles) == 4

@@ -107,7 +107,7 @@ def test_a_task_is_named_by_its_container_and_pod(boxes: Recording) -> None:
     assert tasks["python3"].container_labels == {
         "container.name": "main",
         "container.image.name": "registry.local:5000/trainer",
-        "container.image.tag": "2",
+        "container.image.tags": ("2",),
         "k8s.pod.name": "train-0",
         "k8s.namespace.name": "ml",
     }
