@@ -62,7 +62,7 @@ def step(n: int | None = None, phase: str | None = None, rank: int | None = None
 
     Never raises and never waits. Under a microsecond where no recorder runs.
     """
-    global _counted, _next_ns
+    global _counted, _next_ns, _left_out
     now_ns = time.monotonic_ns()
     if now_ns < _quiet_ns:
         return
@@ -71,6 +71,9 @@ def step(n: int | None = None, phase: str | None = None, rank: int | None = None
             n = _counted
             _counted = n + 1
         _noted.append((n, now_ns, phase, rank))
+        if len(_noted) > 16 * MOST_STEPS:
+            _left_out += len(_noted) - MOST_STEPS
+            del _noted[:-MOST_STEPS]
         if now_ns >= _next_ns:
             _next_ns = now_ns + SEND_EVERY_NS
             _send_steps(now_ns)

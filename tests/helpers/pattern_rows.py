@@ -29,6 +29,7 @@ from tests.helpers.pattern_scenes import (
     paused,
     polls,
     printed,
+    ranks,
     real_time,
     resends,
     reset_while_held,
@@ -307,6 +308,7 @@ ROWS = (
     Row("gpu-clocks-locked", nothing, locked_clocks, idle_node, None, measures_itself=True),
     Row("gpu-idle", nothing, training, lambda s: idle_node(stopped_workers(s)), None, measures_itself=True),
     Row("workers-stopped", nothing, stopped_workers, lambda s: idle_node(training(s)), measures_itself=True),
+    Row("late-rank", nothing, ranks, lambda s: idle_node(ranks(s, None)), "train", measures_itself=True),
     Row("input-bound", nothing, busy_workers, idle_node, None, measures_itself=True),
     Row(
         "cpu-throttled",

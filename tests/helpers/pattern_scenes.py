@@ -248,3 +248,26 @@ def console(scene: Scene, name: str) -> Scene:
 def nics(scene: Scene, driver: str) -> Scene:
     scene.node["nics"] = {"eth0": driver}
     return scene
+
+
+def ranks(scene: Scene, late: int | None = 2, from_s: float = 6.0) -> Scene:
+    """Four ranks that meet in a collective after each step of half a second, looked at ten times a second; from then on
+    one of them is elsewhere for half of each step. None: each in turn."""
+    made = scene.made
+    c10d, own = "site-packages/torch/distributed/distributed_c10d.py", "job/train.py"
+    waits = [made.frame("main", "python", own), made.frame("all_reduce", "python", c10d)]
+    works = [made.frame("main", "python", own), made.frame("augment", "python", own)]
+    for rank in range(4):
+        pid = 820 + rank
+        made.add(
+            "ranks", time=START_US - 60 * SECOND, pid=pid, start_ticks=1, rank=rank, world_size=4, local_rank=rank,
+            job="7.0", kind="slurm", uid=1000, comm="train", ended=0,
+        )  # fmt: skip
+        for look in range(200):
+            at_s = look / 10
+            turn = late if late is not None else (look // 5) % 4
+            away = look % 5 < 3 if rank == turn and at_s >= from_s else look % 5 == 0
+            frames, lines = (works, (12, 40)) if away else (waits, (14, 2950))
+            at_us = START_US + look * SECOND // 10 + 40_000
+            made.python(at_us, task_tid=pid, frames=frames, lines=lines, state="S", comm="train")
+    return scene

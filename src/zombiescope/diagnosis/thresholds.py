@@ -702,3 +702,13 @@ ZOMBIES_WALK_CORES = 0.1
 cause."""
 ZOMBIES_PLACE_SHARE = 0.05
 """share of the dying cgroups; chosen: died at a place before anything is released there."""
+RANK_LATE_ALWAYS_RATIO = 0.3
+"""share of the time; chosen: a rank for which the others wait so long is reported though it was always so."""
+RANK_LATE_USUAL_SHARE = 0.7
+"""share of its lateness now; chosen: as late in the minute before, it is usual for this rank."""
+RANK_PAST_US = 60 * SECOND_US
+"""us; chosen: the time before, in which is looked for what is usual."""
+RANK_COLLECTS_SHARE = 0.3
+"""share of its samples; chosen: in the garbage collector of Python, of a rank that is late."""
+RANK_RECLAIMS_SHARE = 0.3
+"""share of its samples; chosen: in reclaim for its memory limit, of a rank that is late."""

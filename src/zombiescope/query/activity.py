@@ -29,8 +29,11 @@ import numpy.typing as npt
 from zombiescope.base.time import SECOND_US
 from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
 from zombiescope.query.waiting import WaitingTask
+from zombiescope.store import columns
 from zombiescope.store.hangs import NEVER, STOPPED, SUSPENDED, thing
+from zombiescope.store.reader import Recording
 from zombiescope.symbols.python import places
+from zombiescope.symbols.python.places import Phase
 
 CELL_US = 100_000
 CELLS = SECOND_US // CELL_US
@@ -40,6 +43,9 @@ SPARSE_US = 2_500_000
 """Looks further apart than this say nothing about the time between them."""
 CORE_LEAST = 0.2
 """Of a second: wanting to run without running is not noticed below this, for it is judged by 99 samples a second."""
+
+PHASE_LEAST = 0.5
+"""Of the looks, that saw it in such a function."""
 
 NAMES = ("unknown", "host", "core", "collective", "backward", "data", "storage", "stopped", "device", "other")
 UNKNOWN, HOST, CORE, COLLECTIVE, BACKWARD, DATA, STORAGE, STOPS, DEVICE, OTHER = range(len(NAMES))
@@ -93,6 +99,20 @@ class Activity:
             if len(part) and part.any():
                 found[place(each.frames)] += max(1, round(each.looks * float(part.mean())))
         return found
+
+    def phase(self, from_us: int, to_us: int) -> Phase | None:
+        """Whether it starts, saves a checkpoint or evaluates: most of its looks saw it in a function for that."""
+        votes: Counter[Phase] = Counter()
+        looks = 0
+        for each in self.doing:
+            if each.to_us < from_us or each.from_us >= to_us:
+                continue
+            looks += each.looks
+            found = next((one for frame in each.frames if (one := places.phase(frame.name, frame.file))), None)
+            if found is not None:
+                votes[found] += each.looks
+        most = votes.most_common(1)
+        return most[0][0] if most and most[0][1] >= PHASE_LEAST * looks else None
 
 
 def place(frames: Sequence[PythonFrame]) -> str:
@@ -194,3 +214,27 @@ def _parent(task: WaitingTask) -> int | None:
     """Of rows of quiet_processes.py, whose resource is the parent."""
     pid = (task.resource or "").rpartition(":")[2] if task.kind in NEVER else ""
     return int(pid) if pid.isdigit() else None
+
+
+def on_cpu(
+    recording: Recording, pids: set[int], start_us: int, end_us: int
+) -> dict[int, npt.NDArray[np.float64]] | None:
+    """The part of each second for which the main threads of these processes were sampled on a core; None where
+    nothing was sampled."""
+    hz = float(recording.node.get("hz") or 0)
+    if hz <= 0 or not pids:
+        return None
+    seconds = max(1, -(-(end_us - start_us) // SECOND_US))
+    tasks = recording.table("tasks", None, None, ("task", "pid", "tid"))
+    owner = {
+        row["task"]: row["pid"] for row in columns.records(tasks) if row["pid"] in pids and row["pid"] == row["tid"]
+    }
+    found = {pid: np.zeros(seconds) for pid in pids}
+    any_sample = False
+    for batch in recording.batches("samples", start_us, end_us, ("time", "task")):
+        task, time_us = columns.ids(batch.column("task")), columns.numbers(batch.column("time"))
+        any_sample = any_sample or len(task) > 0
+        mine = np.isin(task, list(owner))
+        for number, at_us in zip(task[mine].tolist(), time_us[mine].tolist(), strict=True):
+            found[owner[number]][min(seconds - 1, max(0, (at_us - start_us) // SECOND_US))] += 1.0 / hz
+    return found if any_sample else None

@@ -33,7 +33,6 @@ from zombiescope.query.python import threads
 from zombiescope.query.waiting import waiting
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
-from zombiescope.symbols.python import places
 
 By = Literal["job", "process", "gpu"]
 Floats = npt.NDArray[np.float64]
@@ -154,7 +153,7 @@ class _Known:
         ranked = {one.pid: (job, one) for job in self.jobs for one in job.ranks}
         self.processes = [_process(one, ranked.get(one.pid)) for one in found]
         pids = {one.pid for one in found}
-        ran = on_cpu(recording, pids, *span)
+        ran = activity.on_cpu(recording, pids, *span)
         looked = threads(recording, *span, wanted=lambda pid, tid, _: pid in pids and pid == tid) if pids else []
         self.doing = activity.activities(looked, waiting(recording, *span), pids, *span, ran)
 
@@ -339,28 +338,6 @@ def _state_at(states: Sequence[tuple[int, str | None]], at_us: int) -> str | Non
     return next((state for time_us, state in reversed(states) if time_us <= at_us), None)
 
 
-def on_cpu(recording: Recording, pids: set[int], start_us: int, end_us: int) -> dict[int, Floats] | None:
-    """The part of each second for which the main threads of these processes were sampled on a core; None where
-    nothing was sampled."""
-    hz = float(recording.node.get("hz") or 0)
-    if hz <= 0 or not pids:
-        return None
-    seconds = max(1, -(-(end_us - start_us) // SECOND_US))
-    tasks = recording.table("tasks", None, None, ("task", "pid", "tid"))
-    owner = {
-        row["task"]: row["pid"] for row in columns.records(tasks) if row["pid"] in pids and row["pid"] == row["tid"]
-    }
-    found = {pid: np.zeros(seconds) for pid in pids}
-    any_sample = False
-    for batch in recording.batches("samples", start_us, end_us, ("time", "task")):
-        task, time_us = columns.ids(batch.column("task")), columns.numbers(batch.column("time"))
-        any_sample = any_sample or len(task) > 0
-        mine = np.isin(task, list(owner))
-        for number, at_us in zip(task[mine].tolist(), time_us[mine].tolist(), strict=True):
-            found[owner[number]][min(seconds - 1, max(0, (at_us - start_us) // SECOND_US))] += 1.0 / hz
-    return found if any_sample else None
-
-
 # --- idle GPUs, in a sentence -----------------------------------------------------------------------------------------
 
 IDLE_LEAST_S = 3
@@ -368,8 +345,6 @@ IDLE_RATIO = 0.3
 """Of its usual use."""
 LEAVES_S = 10
 """A process that leaves its GPU so soon was at its end."""
-PHASE_LEAST = 0.5
-"""Of the looks, that saw it in such a function."""
 _FOR = {
     "data": "waits for the next batch", "core": "waits for a core", "collective": "waits for other ranks",
     "storage": "waits for storage", "stopped": "is stopped", "host": "computes on the host",
@@ -433,14 +408,4 @@ def _phase(doing: Activity, tenant: Tenant, from_us: int, to_us: int) -> Phase |
     usual trainers say so, or that the process leaves its GPU."""
     if tenant.to_us is not None and tenant.to_us <= to_us + LEAVES_S * SECOND_US:
         return "end"
-    votes: dict[Phase, int] = {}
-    looks = 0
-    for each in doing.doing:
-        if each.to_us < from_us or each.from_us >= to_us:
-            continue
-        looks += each.looks
-        found = next((one for frame in each.frames if (one := places.phase(frame.name, frame.file))), None)
-        if found is not None:
-            votes[found] = votes.get(found, 0) + each.looks
-    most = max(votes.items(), key=lambda each: each[1], default=None)
-    return most[0] if most is not None and most[1] >= PHASE_LEAST * looks else None
+    return doing.phase(from_us, to_us)

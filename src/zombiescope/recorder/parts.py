@@ -195,7 +195,7 @@ class Parts:
         self.intake.listeners[REFUSAL] = self.counters.hardware.refused
         self.waits.tell = self.quiet.tell = self.python.tell = self.intake.put
         if self.alarm is not None:
-            self.waits.suspect = self.quiet.suspect = self.alarm.waiting
+            self.waits.suspect = self.quiet.suspect = self.python.ranks.suspect = self.alarm.waiting
 
     def _open_housekeeping(self, here: Host, possible: int, now_us: int, root: str) -> None:
         start, config, disk = self.barrier, self.config, self.disk

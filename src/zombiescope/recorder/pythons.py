@@ -27,6 +27,7 @@ from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
+from zombiescope.symbols.python import places
 
 SOURCE = "python stacks"
 KIND = "python"
@@ -41,7 +42,8 @@ MOST_HOT = 8
 MOST_ROWS = 4096
 MOST_DEPTH = 512
 NEW_FRAMES = 20_000
-"""Of one segment: names that programs make up must not fill a recording."""
+"""Of one segment: names that programs make up must not fill a recording. Ranks and processes on a GPU have as many of
+their own, so that a neighbour with many stacks does not hide what they do."""
 OLDEST_US = 9_000_000
 IDLE_US = 60_000_000
 _LEVEL = "/proc/sys/kernel/yama/ptrace_scope"
@@ -71,7 +73,11 @@ class PythonTracker:
         self._stacks: list[array[int]] = []
         self._numbers: dict[int, int] = {}
         """The reader's number of a stack -> its number in this segment."""
-        self._frames_left = NEW_FRAMES
+        self._purposes: dict[int, bool] = {}
+        """The reader's number of a stack -> whether it waits for other ranks."""
+        self._mains: frozenset[int] = frozenset()
+        self._frames_left = {True: NEW_FRAMES, False: NEW_FRAMES}
+        """Of the main processes, and of all others."""
         self._said: set[str] = set()
         self._used_us = 0
         self.walks = self.torn = 0
@@ -91,6 +97,7 @@ class PythonTracker:
         for pid in [*list(dict.fromkeys(waiting))[:MOST_WAITING], *mains]:
             self._reasons[pid] = now_us
         self._reasons = {pid: at_us for pid, at_us in self._reasons.items() if now_us - at_us < KEPT_US}
+        self._mains = frozenset(mains)
         # Ranks and those on a GPU first, then the hottest, then whoever was last.
         heat: dict[int, int] = {}
         for (pid, _), samples in self._heat.items():
@@ -120,7 +127,7 @@ class PythonTracker:
 
     def _understand(self, said: dict[str, Any], now_us: int) -> None:
         if said.get("new"):
-            self._functions, self._stacks, self._numbers = [], [], {}
+            self._functions, self._stacks, self._numbers, self._purposes = [], [], {}, {}
         self._functions += [(str(name)[:500], _file(str(file)[:500])) for name, file in said.get("functions") or ()]
         self._stacks += [packed(stack, MOST_DEPTH) for stack in said.get("stacks") or ()]
         del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
@@ -135,22 +142,31 @@ class PythonTracker:
     def _row(self, row: list[Any], now_us: int) -> tuple[Any, ...] | None:
         first, last, looks, pid, tid, number, lines, state, comm = row
         from_us, to_us = self._wall_us(first * 1000), self._wall_us(last * 1000)
-        stack = self._stack(number)
+        stack = self._stack(number, pid in self._mains)
+        if pid == tid and pid in self._mains:
+            self.ranks.looked(pid, looks, waits=state in ("S", "D") and self._waits_for_ranks(number))
         if stack is None or not now_us - OLDEST_US <= from_us <= now_us + OLDEST_US:
             return None
         return from_us, to_us, looks, pid, tid, comm, state, stack, lines
 
-    def _stack(self, number: int) -> int | None:
+    def _stack(self, number: int, is_main: bool) -> int | None:
         known = self._numbers.get(number)
         if known is None and 0 <= number < len(self._stacks):
             frames = self._stacks[number]
-            if len(frames) > self._frames_left or any(not 0 <= each < len(self._functions) for each in frames):
+            if len(frames) > self._frames_left[is_main] or any(not 0 <= each < len(self._functions) for each in frames):
                 return None
-            self._frames_left -= len(frames)
+            self._frames_left[is_main] -= len(frames)
             rows = self._sampler.rows
             ids = [rows.frame(*self._functions[each], KIND) for each in frames]
             known = self._numbers[number] = rows.stacks.intern(ids)
         return known
+
+    def _waits_for_ranks(self, number: int) -> bool:
+        known = self._purposes.get(number)
+        if known is None and 0 <= number < len(self._stacks):
+            frames = [self._functions[each] for each in self._stacks[number] if 0 <= each < len(self._functions)]
+            known = self._purposes[number] = places.purpose_of(tuple(frames)) in ("collective", "backward")
+        return bool(known)
 
     def _note(self, said: dict[str, Any], now_us: int) -> None:
         left = [(int(pid), str(why)) for pid, why in said.get("left") or ()]
@@ -169,7 +185,7 @@ class PythonTracker:
         """A new segment numbers its stacks from one again, and says which ranks live."""
         self._numbers.clear()
         self.ranks.restart(now_us)
-        self._frames_left = NEW_FRAMES
+        self._frames_left = {True: NEW_FRAMES, False: NEW_FRAMES}
 
 
 def _grant() -> str:

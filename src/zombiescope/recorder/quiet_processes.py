@@ -74,6 +74,7 @@ class QuietProcesses:
         self._is_live = root == "/"
         self._busy: dict[int, Busy] = {}
         self._quiet: dict[int, Quiet] = {}
+        self._least = LEAST_SAMPLES
 
     def hot(self, shares: Iterable[TaskShare], now_us: int) -> None:
         """What tasks had of the CPU in the last second."""
@@ -88,9 +89,10 @@ class QuietProcesses:
         while len(self._busy) > MOST_PROCESSES:
             del self._busy[next(iter(self._busy))]
 
-    def second(self, now_us: int, on_gpu: Collection[int] = ()) -> None:
+    def second(self, now_us: int, on_gpu: Collection[int] = (), ranks: Collection[int] = ()) -> None:
         if not self._is_live:
             return
+        self._least = 1 if ranks else LEAST_SAMPLES  # what feeds a rank may use little
         for pid in list(self._quiet):
             self._look_again(pid, now_us)
         for pid in self._due(now_us):
@@ -106,7 +108,7 @@ class QuietProcesses:
                 break
             if pid not in self._quiet:
                 del self._busy[pid]
-        least = 1 if self._quiet else LEAST_SAMPLES  # where one was stopped its like may have been, too
+        least = 1 if self._quiet else self._least  # where one was stopped its like may have been, too
         due = (pid for pid, one in self._busy.items() if one.look_us <= now_us and one.samples >= least)
         return sorted((pid for pid in due if pid not in self._quiet), key=lambda pid: -self._busy[pid].samples)[
             :MOST_LOOKS

@@ -274,7 +274,7 @@ class Recorder(Parts):
             self.intake.put(event)
 
     def _write_quiet(self, tick: Tick) -> None:
-        self.quiet.second(tick.wall_us, self.gpus.pids)
+        self.quiet.second(tick.wall_us, self.gpus.pids, self.python.ranks.pids)
 
     def _write_python(self, tick: Tick) -> None:
         self.python.second(tick.wall_us, self.waits.pids, self.gpus.pids)
