@@ -170,7 +170,7 @@ def a_line_that_a_process_wrote_is_not_the_kernels(seen: Seen) -> None:
 
 
 def the_card_its_queues_and_counters_are_the_nodes(seen: Seen) -> None:
-    assert {row["interface"] for row in seen.tables("queues")} == {"eth0"}
+    assert {row["nic"] for row in seen.tables("queues")} == {"eth0"}
     assert {"eth0", "lo"} == {row["key"] for row in seen.tables("series") if row["source"] == "netdev"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from zombiescope.base.packages import MissingPackageError
+from zombiescope.base.packages import MissingPackageError, install
 
 
 def package(name: str, extra: str) -> Any:
@@ -14,4 +14,4 @@ def package(name: str, extra: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         why = f"the Python package {error.name or name} is not installed"
-        raise MissingPackageError(why, f"pip install 'zombiescope[{extra}]'") from error
+        raise MissingPackageError(why, install(extra)) from error

@@ -20,7 +20,7 @@ from typing import Any
 
 from zombiescope.agent import node_parts, parts
 from zombiescope.agent.config.load import ConfigurationError, Loaded, load, needs_restart
-from zombiescope.agent.health import MARGIN_S, Health
+from zombiescope.agent.health import MARGIN_S, Health, State
 from zombiescope.agent.heartbeat import Heartbeat
 from zombiescope.agent.own_families import RECORDER_STARTS, SERVICES_STARTS
 from zombiescope.agent.service import Context, Progress
@@ -42,6 +42,10 @@ def say(line: str) -> None:
         sys.stderr.flush()
 
 
+CONFIGURATION = "configuration"
+LISTED = "`zombiescope agent --check-config` lists all, and the drop-in"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the supervisor starts it with."""
@@ -53,6 +57,8 @@ class Settings:
     beats: int
     starts: int
     counted_us: int | None = None
+    limits: tuple[str, ...] = ()
+    """Settings that the systemd unit defeats."""
 
 
 class Services:
@@ -66,6 +72,7 @@ class Services:
         self._progress = Progress(settings.counted_us)
         self._heartbeat = Heartbeat(Path(settings.node_dir), self._health, say)
         self._health.say(node_parts.SUPERVISOR, "ok")
+        self._say_without_effect()
         self._threads = ServiceThreads(self._context)
         self._signals: set[int] = set()
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -94,6 +101,12 @@ class Services:
         self._heartbeat.end()
         self._threads.stop_all(STOP_S)
 
+    def _say_without_effect(self) -> None:
+        """Of the configuration: also in /readyz, for as long as it is so."""
+        lost = [*(f"{one.key} is not known" for one in self._loaded.unknown), *self._settings.limits]
+        state: State = "degraded" if lost else "ok"
+        self._health.say(CONFIGURATION, state, "; ".join(lost) + "; " + LISTED if lost else "")
+
     # --- services ----------------------------------------------------------------------------------------------------
 
     def _start(self, part: parts.Part) -> None:
@@ -111,6 +124,7 @@ class Services:
             self._beat(b"reloaded\n")
             return
         before, self._loaded = self._loaded, loaded
+        self._say_without_effect()
         for name, section in loaded.sections.items():
             for path in needs_restart(before.sections[name], section, name):
                 say(f"{path} was changed; that takes a restart of the agent")
@@ -166,7 +180,7 @@ def read_configuration(settings: Settings) -> Loaded:
     if refused:
         raise ConfigurationError("; ".join(map(str, refused[:5])), "`zombiescope agent --check-config` lists all")
     for mistake in loaded.unknown:
-        say(f"left alone: {mistake}")
+        say(f"WARNING: {mistake}; it has no effect")
     return loaded
 
 

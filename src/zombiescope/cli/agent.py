@@ -23,6 +23,7 @@ from zombiescope.store import locate
 
 if TYPE_CHECKING:
     from zombiescope.agent.config.load import Loaded
+    from zombiescope.agent.unit_limits import Limit
 
 EXAMPLES = examples(
     "agent                           # configured in /etc/zombiescope",
@@ -55,7 +56,7 @@ def command(
         ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse keys that this version does not know, instead of naming them.")
+        bool, typer.Option("--strict", help="Refuse to start with keys that this version does not know.")
     ] = False,
     json_: Json = False,
 ) -> None:
@@ -68,7 +69,7 @@ def command(
     _set_overrides(directory, listen)
     loaded = _loaded(config)
     if check:
-        raise typer.Exit(_report(loaded, config, strict, json_))
+        raise typer.Exit(_report(loaded, config, json_))
     _refuse_mistakes(loaded, strict)
     if recorder := locate.running_recorder():
         raise Failure(
@@ -94,19 +95,39 @@ def _loaded(config: Path | None) -> Loaded:
     return load(config, sections())
 
 
-def _report(loaded: Loaded, config: Path | None, strict: bool, as_json: bool) -> int:
-    """Every mistake on a line; the exit code says whether the agent would start."""
+def _report(loaded: Loaded, config: Path | None, as_json: bool) -> int:
+    """Every mistake on a line, and what the unit takes away, with its drop-in. 1: a mistake, or a key without effect;
+    3: the unit defeats a setting."""
     from dataclasses import asdict
 
-    refused = bool(loaded.mistakes) if strict else bool(loaded.wrong)
+    from zombiescope.agent import unit_limits
+
+    found = _limits(loaded)
+    written = unit_limits.drop_in(found) if found else None
+    code = 1 if loaded.mistakes else 3 if found else 0
     if as_json:
-        print_document("agent", {"usable": not refused, "mistakes": [asdict(one) for one in loaded.mistakes]})
-        return int(refused)
+        document = {
+            "usable": not loaded.wrong, "mistakes": [asdict(one) for one in loaded.mistakes],
+            "unit": [asdict(one) for one in found], "drop_in": written,
+        }  # fmt: skip
+        print_document("agent", document)
+        return code
     for mistake in loaded.mistakes:
         note(str(mistake))
-    if not loaded.mistakes:
+    for limit in found:
+        note(str(limit))
+    if written is not None:
+        note(f"systemctl edit {unit_limits.UNIT}, and write:\n\n{written}")
+    if code == 0:
         note(f"{config or 'the configuration'}: nothing is wrong")
-    return int(refused)
+    return code
+
+
+def _limits(loaded: Loaded) -> list[Limit]:
+    from zombiescope.agent import unit_limits
+
+    unit = unit_limits.installed()
+    return [] if unit is None else unit_limits.limits(loaded.sections, unit)
 
 
 def _refuse_mistakes(loaded: Loaded, strict: bool) -> None:
@@ -121,6 +142,8 @@ def _become_supervisor(loaded: Loaded, config: Path | None, strict: bool) -> Non
     section: Any = loaded.sections["recorder"]
     place = writable_dir(str(section.directory))
     node_dir = str(Path(place).resolve() / f"node={section.node_name}")
+    # Under systemd only: an agent that was started by hand is not in the unit.
+    limits = [str(one) for one in _limits(loaded)] if "INVOCATION_ID" in os.environ else []
     given = {
         "node_dir": node_dir,
         "recorder": {**section.arguments(), "dir": place},
@@ -129,6 +152,7 @@ def _become_supervisor(loaded: Loaded, config: Path | None, strict: bool) -> Non
             "strict": strict,
             "node_dir": node_dir,
             "node": section.node_name,
+            "limits": limits,
         },
     }
     arguments = _python.module("zombiescope.agent", json.dumps(given))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from zombiescope.base import json as _json
 from zombiescope.base.errors import UserError
+from zombiescope.base.packages import install
 from zombiescope.base.severity import SEVERITIES
 from zombiescope.base.time import HOUR_US
 from zombiescope.fleet import tables
@@ -111,7 +112,7 @@ def connection() -> DuckDBPyConnection:
     try:
         import duckdb
     except ImportError as error:
-        raise NoDuckDbError("fleet needs DuckDB, which is not installed", "pip install 'zombiescope[fleet]'") from error
+        raise NoDuckDbError("fleet needs DuckDB, which is not installed", f"{install('fleet')}") from error
     # What is asked about is local files of ours: nothing is loaded from elsewhere.
     return duckdb.connect(config={"memory_limit": MEMORY, "autoinstall_known_extensions": "false"})
 

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from zombiescope.base import json as _json
+from zombiescope.base.packages import install
 from zombiescope.store import allowance, columns, layout, schema, shape, steps
 from zombiescope.store.columns import in_order_of_time
 from zombiescope.store.gaps import Gap, find_gaps
@@ -321,7 +322,7 @@ class Recording:
         try:
             import pandas as _  # noqa: F401
         except ImportError as error:
-            raise ImportError("pandas is not installed; `pip install zombiescope[pandas]` brings it") from error
+            raise ImportError(f"pandas is not installed: {install('pandas')}") from error
         frame: pandas.DataFrame = self.table(name, start_us, end_us, columns).to_pandas()
         return frame
 

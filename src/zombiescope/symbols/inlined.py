@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zombiescope._native import ElfError, elf_build_id, elf_load_address
 from zombiescope.base.errors import UserError
+from zombiescope.base.packages import install
 from zombiescope.symbols import build_id_paths
 from zombiescope.symbols.demangle import demangle
 from zombiescope.symbols.elf import FileIdentity
@@ -142,9 +143,7 @@ def _package() -> ModuleType:
     try:
         import symbolic
     except ImportError:
-        raise InlineError(
-            "the package symbolic is not installed", "python -m pip install 'zombiescope[inline]'"
-        ) from None
+        raise InlineError("the package symbolic is not installed", f"{install('inline')}") from None
     else:
         return symbolic
 

@@ -205,8 +205,8 @@ def test_a_configuration_that_is_newer_than_the_agent_is_used_as_far_as_it_is_kn
     assert found.sections["metrics"].listen == "127.0.0.1:9400"
     said = capsys.readouterr().err.splitlines()
     assert [line.split(";")[0] for line in said] == [
-        "zombiescope agent: left alone: agent.yaml:1: metrics.dialect: is not known to this version",
-        "zombiescope agent: left alone: agent.yaml:2: telepathy: is not known to this version",
+        "zombiescope agent: WARNING: agent.yaml:1: metrics.dialect: is not known to this version",
+        "zombiescope agent: WARNING: agent.yaml:2: telepathy: is not known to this version",
     ]
     with pytest.raises(ConfigurationError, match=r"metrics\.dialect"):
         read_configuration(settings(path, strict=True))
@@ -216,7 +216,7 @@ def test_a_configuration_that_is_newer_than_the_agent_is_used_as_far_as_it_is_kn
     ("text", "options", "code", "said"),
     [
         ("metrics: {listen: 127.0.0.1:9400}", [], 0, "nothing is wrong"),
-        ("metrics: {listn: x}", [], 0, "agent.yaml:1: metrics.listn: is not known to this version"),
+        ("metrics: {listn: x}", [], 1, "agent.yaml:1: metrics.listn: is not known to this version"),
         ("metrics: {listn: x}", ["--strict"], 1, "did you mean metrics.listen?"),
         ("recorder: {hz: 5000}", [], 1, "agent.yaml:1: recorder.hz: is 5000, out of range; from 1 to 999"),
     ],

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.base import packages
 from zombiescope.base.errors import UserError
-from zombiescope.base.packages import MissingPackageError, explained
+from zombiescope.base.packages import MissingPackageError, explained, install
 
 WITHOUT = """
 import sys
@@ -29,7 +30,7 @@ def run_without(module: str, place: Path, *arguments: str) -> subprocess.Complet
 @pytest.mark.parametrize("arguments", [["agent"], ["agent", "--check-config"], ["agent", "--listen", "127.0.0.1:1"]])
 def test_the_agent_without_its_extra_names_the_extra(arguments: list[str], tmp_path: Path) -> None:
     done = run_without("yaml", tmp_path, *arguments)
-    line = "zombiescope: the Python package yaml is not installed; pip install 'zombiescope[agent]'\n"
+    line = f"zombiescope: the Python package yaml is not installed; {install('agent')}\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
 
 
@@ -37,33 +38,61 @@ def test_the_agent_without_its_extra_names_the_extra(arguments: list[str], tmp_p
 def test_a_command_without_any_requirement_names_the_package(arguments: list[str], tmp_path: Path) -> None:
     # GIVEN what `pip install --no-deps` installs
     done = run_without("typer", tmp_path, *arguments)
-    line = "zombiescope: the Python package typer is not installed; pip install zombiescope\n"
+    line = f"zombiescope: the Python package typer is not installed; {install()}\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
 
 
 def test_the_import_that_needs_no_typer_names_the_package(tmp_path: Path) -> None:
     (tmp_path / "stacks.txt").write_text("main;work 3\n")
     done = run_without("zstandard", tmp_path, "import", "stacks.txt", "rec")
-    line = "zombiescope: the Python package zstandard is not installed; pip install zombiescope\n"
+    line = f"zombiescope: the Python package zstandard is not installed; {install()}\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", line)
 
 
 @pytest.mark.parametrize(
-    ("module", "fix"),
+    ("module", "extra"),
     [
-        ("pyarrow", "pip install zombiescope"),
-        ("dbus_fast", "pip install zombiescope"),
-        ("yaml", "pip install 'zombiescope[agent]'"),
-        ("prometheus_client", "pip install 'zombiescope[agent]'"),
-        ("duckdb", "pip install 'zombiescope[fleet]'"),
-        ("ray", "pip install 'zombiescope[ray]'"),
-        ("pandas", "pip install 'zombiescope[pandas]'"),
+        ("pyarrow", None),
+        ("dbus_fast", None),
+        ("yaml", "agent"),
+        ("prometheus_client", "agent"),
+        ("duckdb", "fleet"),
+        ("ray", "ray"),
+        ("pandas", "pandas"),
     ],
 )
-def test_the_extra_is_the_one_that_brings_the_module(module: str, fix: str) -> None:
+def test_the_extra_is_the_one_that_brings_the_module(module: str, extra: str | None) -> None:
     error = explained(ModuleNotFoundError(f"No module named {module!r}", name=module))
     assert isinstance(error, MissingPackageError)
-    assert error.fix == fix
+    assert error.fix == install(extra)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "command"),
+    [
+        (
+            "clone",
+            "/home/a b/zombiescope",
+            f"{sys.executable} -m pip install --editable '/home/a b/zombiescope[fleet]'",
+        ),
+        ("wheel", "/tmp/zombiescope-1.whl", f"{sys.executable} -m pip install '/tmp/zombiescope-1.whl[fleet]'"),
+        ("wheel", "", f"{sys.executable} -m pip install 'zombiescope-VERSION.whl[fleet]'"),
+        ("package", "", "the package brings it: install it again, as a whole"),
+    ],
+)
+def test_the_command_fits_how_it_was_installed(
+    kind: packages.Kind, place: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "kind_of_installation", lambda: (kind, place))
+    assert install("fleet") == command
+
+
+def test_a_clone_is_known_and_no_command_names_what_no_index_has() -> None:
+    assert packages.kind_of_installation() == ("clone", str(Path(__file__).parents[3]))
+    said = [
+        path for path in (Path(packages.__file__).parents[1]).rglob("*.py") if "pip install 'zombie" in path.read_text()
+    ]
+    assert said == []
 
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("x", name="zombiescope.gone"), ValueError("x"), UserError("x")])

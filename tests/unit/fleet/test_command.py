@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from tests.helpers.cli import Cli
 
+from zombiescope.base.packages import install
+
 
 @pytest.fixture(scope="module")
 def cli(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Cli:
@@ -77,4 +79,4 @@ def test_without_duckdb_the_command_that_installs_it_is_said(cli: Cli, fleet: Pa
     source = Path(__file__).parents[3] / "src"
     done = cli.process("fleet", "report", str(fleet), PYTHONPATH=f"{tmp_path}:{source}")
     assert done.code == 1
-    assert "pip install 'zombiescope[fleet]'" in done.err
+    assert install("fleet") in done.err

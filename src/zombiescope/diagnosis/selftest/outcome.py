@@ -14,8 +14,8 @@ from typing import Any
 
 LIBRARIES = ("numpy", "pyarrow", "zstandard")
 """What a diagnosis pass computes with, besides Python and our own native module."""
-OWN_ENVIRONMENT = "install zombiescope in its own environment (python3 -m venv DIR && DIR/bin/pip install zombiescope)"
-REINSTALL = "reinstall it (pip install --force-reinstall --no-deps zombiescope)"
+OWN_ENVIRONMENT = "install zombiescope in its own environment (python3 -m venv DIR && DIR/bin/pip install WHEEL)"
+REINSTALL = "reinstall it (pip install --force-reinstall --no-deps WHEEL)"
 MEMORY = "raise the memory limit of its unit or container (a pass needs about 200 MB)"
 AGAIN = f"run `zombiescope selftest` again; if this repeats on an idle machine, {OWN_ENVIRONMENT}"
 

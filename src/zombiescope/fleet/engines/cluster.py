@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from zombiescope.base.errors import UserError
+from zombiescope.base.packages import install
 from zombiescope.fleet.engines import BatchRows, read_batch
 from zombiescope.fleet.engines.local import given_up
 from zombiescope.fleet.results import Batch
@@ -81,7 +82,7 @@ def _ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise NoRayError("Ray is not installed", "pip install 'zombiescope[ray]', or use --engine duckdb") from error
+        raise NoRayError("Ray is not installed", f"{install('ray')}; or use --engine duckdb") from error
     return ray
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from zombiescope.base.errors import UserError
+from zombiescope.base.packages import install
 from zombiescope.base.text import printable
 
 if TYPE_CHECKING:
@@ -79,9 +80,7 @@ def need_extra() -> None:
     try:
         import lightkube  # noqa: F401
     except ImportError as error:
-        raise ClusterError(
-            f"the package {error.name} is not installed", "python -m pip install 'zombiescope[cluster]'"
-        ) from error
+        raise ClusterError(f"the package {error.name} is not installed", f"{install('cluster')}") from error
 
 
 def trouble() -> tuple[type[Exception], ...]:
