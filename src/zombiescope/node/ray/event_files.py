@@ -197,9 +197,16 @@ def job_status(at_us: int, status: str, job: str | None, named: object, about: d
         job=job, submission_id=name, command=short(about.get("entrypoint"), 200) or None,
         error=short(about.get("error_type"), 60) or None, exit_code=code if isinstance(code, int) else None,
         driver_ip=ip if isinstance(ip, str) and is_address(ip) else None, said=said, ran_s=_ran_s(about),
+        driver_pid=_pid(_mapping(about, "driver_info").get("pid")),
     )  # fmt: skip
     # What a job printed is its owner's: in a field of its own, where redaction finds it, and not in the text.
     return Report(at_us, kind, name or job or "", f"the Ray job {name or job} {verb}", fields)
+
+
+def _pid(value: object) -> int | None:
+    """The dashboard has it as text."""
+    pid = number(value) if isinstance(value, str) else value
+    return pid if isinstance(pid, int) and not isinstance(pid, bool) and 0 < pid < 1 << 22 else None
 
 
 def _ran_s(about: dict[str, Any]) -> float | None:

@@ -3,10 +3,12 @@
     --node_id=HEX --node_ip_address=IP --session_dir=DIR --log_dir=DIR --stdout_filepath=FILE --head
     --python_worker_command="... --webui=HOST:PORT ..."     the dashboard
 
-A raylet's command line says all that a configuration would have to. It is readable by everybody (but for hidepid). New
-processes are looked at once, by their name; a raylet is then held by a pidfd, so that its end is known at once and not
-mixed up with a process that has got its number. Looking for new ones costs a listing of /proc and one file for each new
-process, which is why it is done more rarely than asking after those that are held.
+A raylet's command line names everything that a configuration would. It is readable by everybody (but for hidepid).
+New processes are examined once. A raylet forks, and until its child has executed a worker the child has the raylet's
+name, executable and command line: so a process whose parent has the same node id, or whose node id a living raylet has,
+is not a raylet. What is taken for one is held by a pidfd: its end is known at once, with the exit status where the
+kernel gives it (Linux 6.15), and is not mixed up with a process that has got its number. Looking for new ones costs a
+listing of /proc and one file for each new process, and is done every few seconds.
 
 Anybody can call a process "raylet" and give it any command line. So what it names is opened only where it is a plain
 file of the raylet's own user, looked at before it is opened (opening /dev/watchdog is an order), and one user has a
@@ -16,13 +18,16 @@ bounded number of raylets.
 from __future__ import annotations
 
 import errno
+import fcntl
 import ipaddress
 import os
 import re
 import select
 import stat
+import struct
+import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 COMM = b"raylet\n"
@@ -30,6 +35,7 @@ MOST_RAYLETS = 64
 MOST_OF_A_USER = 16
 CMDLINE_BYTES = 65536
 TAIL_BYTES = 16384
+REAPED_TRIES, REAPED_EVERY_S = 5, 0.02
 _HEX = re.compile(r"[0-9a-f]{28,64}")
 _PLACE = re.compile(r"[A-Za-z0-9_.:\[\]-]{1,253}:\d{1,5}")
 _STOPPED = re.compile(rb"received SIGTERM|[Gg]raceful shutdown|Raylet is exiting|force_exit|Drain")
@@ -48,6 +54,17 @@ class Raylet:
     head: bool
     uid: int = -1
     """Whose it is; -1: nobody's, and none of the files that it names is opened."""
+    status: int | None = None
+    """How it ended, as wait() encodes it; None: it runs, or the kernel does not tell."""
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that killed it."""
+        return None if self.status is None or not self.status & 0x7F else self.status & 0x7F
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self.status is None or self.status & 0x7F else self.status >> 8 & 0xFF
 
     @property
     def was_stopped(self) -> bool:
@@ -111,6 +128,49 @@ def _is_raylet(place: str) -> bool:
         os.close(descriptor)
 
 
+def _parent(place: str) -> int:
+    """Raises OSError."""
+    with open(f"{place}/stat", "rb") as file:
+        fields = file.read(4096).rpartition(b")")[2].split()
+    return int(fields[1]) if len(fields) > 1 and fields[1].isdigit() else 0
+
+
+def _node_id(place: str) -> str | None:
+    """That a process has in its command line, if it is called raylet; None also where it is gone."""
+    try:
+        if not _is_raylet(place):
+            return None
+        with open(f"{place}/cmdline", "rb") as file:
+            raylet = parse(0, file.read(CMDLINE_BYTES))
+    except OSError:
+        return None
+    return None if raylet is None else raylet.node_id
+
+
+_GET_INFO = 0xC040FF0B
+"""PIDFD_GET_INFO with a struct pidfd_info of 64 bytes (Linux 6.13)."""
+_INFO_EXIT = 1 << 3
+"""Linux 6.15: of a process that has been reaped."""
+
+
+def exit_status(descriptor: int, proc: Path, pid: int) -> int | None:
+    """How a process ended that a pidfd is of. A parent may take a moment to reap it; of one that is not reaped,
+    /proc/PID/stat has the status for those who may trace it."""
+    for _ in range(REAPED_TRIES):
+        info = bytearray(struct.pack("=Q56x", _INFO_EXIT))
+        with suppress(OSError):
+            fcntl.ioctl(descriptor, _GET_INFO, info)
+            mask, status = struct.unpack("=Q52xi", bytes(info))
+            if mask & _INFO_EXIT:
+                return int(status)
+        time.sleep(REAPED_EVERY_S)
+    with suppress(OSError, IndexError, ValueError), open(f"{proc}/{pid}/stat", "rb") as file:
+        fields = file.read(4096).rpartition(b")")[2].split()
+        if fields[0] == b"Z" and int(fields[49]):  # 0 also where it may not be known
+            return int(fields[49])
+    return None
+
+
 def _user(place: str) -> int:
     """Whose rights a process has now. Raises OSError."""
     with open(f"{place}/status", "rb") as file:
@@ -135,10 +195,23 @@ class Raylets:
         ended = self._ended()
         if not for_new:
             return [], ended
+        self._let_go()
         pids = {int(name) for name in os.listdir(self._proc) if name.isdecimal()}  # noqa: PTH208  names are enough
         new = [raylet for pid in sorted(pids - self._seen) if (raylet := self._open(pid)) is not None]
         self._seen = pids
         return new, ended
+
+    def _let_go(self) -> None:
+        """Of processes that run something else by now: they were the child of a raylet."""
+        for pid, (raylet, descriptor) in list(self._held.items()):
+            place = f"{self._proc}/{pid}"
+            with suppress(OSError):
+                with open(f"{place}/cmdline", "rb") as file:
+                    line = file.read(CMDLINE_BYTES)
+                now = parse(pid, line)
+                if line and (now is None or now.node_id != raylet.node_id):
+                    os.close(descriptor)
+                    del self._held[pid]
 
     def _ended(self) -> list[Raylet]:
         poll = select.poll()
@@ -148,8 +221,8 @@ class Raylets:
         gone = []
         for descriptor, _ in poll.poll(0) if by_descriptor else []:
             raylet, _ = self._held.pop(by_descriptor[descriptor])
+            gone.append(replace(raylet, status=exit_status(descriptor, self._proc, raylet.pid)))
             os.close(descriptor)
-            gone.append(raylet)
         return gone
 
     def _open(self, pid: int) -> Raylet | None:
@@ -160,12 +233,17 @@ class Raylets:
             descriptor = os.pidfd_open(pid)
             with open(f"{place}/cmdline", "rb") as file:
                 raylet = parse(pid, file.read(CMDLINE_BYTES), _user(place))
-            if raylet is None or self._held_by(raylet.uid) >= MOST_OF_A_USER:
+            if raylet is None or self._held_by(raylet.uid) >= MOST_OF_A_USER or self._is_fork(place, raylet):
                 os.close(descriptor)
                 return None
             self._held[pid] = raylet, descriptor
             return raylet
         return None
+
+    def _is_fork(self, place: str, raylet: Raylet) -> bool:
+        """Whether it is the child of a raylet, before it has executed another program."""
+        same = [one for one, _ in self._held.values() if (one.node_id, one.uid) == (raylet.node_id, raylet.uid)]
+        return bool(same) or _node_id(f"{self._proc}/{_parent(place)}") == raylet.node_id
 
     def _held_by(self, uid: int) -> int:
         return sum(raylet.uid == uid for raylet, _ in self._held.values())

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -31,10 +32,14 @@ MOST_LOGS = 20_000
 MOST_OF_A_USER, BUDGET_US = 300, 60_000_000
 """Reports of one user's raylets in a minute. A thousand workers that die with their node are one death of a node, and
 three hundred of theirs say as much as a thousand."""
-JOBS_EVERY_US = 10_000_000
+JOBS_EVERY_US, JOBS_CHANGED_US = 10_000_000, 2_000_000
+"""How often the logs of workers are listed, and how often while the folder changes."""
+WORKERS_CHARACTERS, WORKERS_FIELDS = 480, 10
 NEW_EVERY_US = 5_000_000
 """How often /proc is listed for raylets that are new. The end of one that is held is known at every look."""
 REPEAT_US = 600_000_000
+DIES_AGAIN_US = 60_000_000
+"""Other sources report the end of a node within that time; what a node reports later is another end."""
 FOLDERS = ("events", "export_events")
 _WORKER_LOG = re.compile(r"worker-[0-9a-f]{28,64}-([0-9a-f]{8})-(\d{1,10})\.out")
 _NOBODY = "ffffffff"
@@ -54,11 +59,16 @@ class Watch:
         self.left_out = 0
         """Reports beyond the budget of a user."""
         self._told: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._died_us: OrderedDict[str, int] = OrderedDict()
+        """Node id -> when its end was reported last."""
         self._names: OrderedDict[str, str] = OrderedDict()
         """Job -> the name under which it was submitted."""
         self._addresses = set(addresses)
         self._ids: set[str] = set()
         self._jobs: set[str] = set()
+        self._workers: dict[str, set[int]] = {}
+        """Job -> pids of its workers here."""
+        self._changed: tuple[int, ...] = ()
         self._jobs_us = self._repeated_us = self._listed_us = 0
         self.hurry = False
         """Something was lost since this was last set to False: whoever asks the dashboard should ask now."""
@@ -88,6 +98,7 @@ class Watch:
         for raylet in new:
             self._addresses.add(raylet.node_ip)
             self._ids.add(raylet.node_id)
+            self._told.pop(("node", raylet.node_id), None)  # it lives, and may die again
             self._follow(raylet)
         if now_us - self._budget_us >= BUDGET_US:
             self._of_user.clear()
@@ -98,6 +109,9 @@ class Watch:
                 if report is not None:
                     found += self._within_budget(uid, report)
         for raylet in ended:
+            if now_us - self._died_us.get(raylet.node_id, -DIES_AGAIN_US) >= DIES_AGAIN_US:
+                # Whatever was reported of it while it lived, this is its end.
+                self._told.pop(("node", raylet.node_id), None)
             found += self._within_budget(raylet.uid, self._ended(raylet, now_us))
         return [*found, *self._look_at_jobs(now_us)]
 
@@ -124,20 +138,32 @@ class Watch:
 
     def _ended(self, raylet: Raylet, now_us: int) -> Report:
         stopped = raylet.was_stopped
-        why = "it was told to stop" if stopped else "its raylet was killed or crashed"
-        report = event_files.node_dead(now_us, raylet.node_id, raylet.node_ip, why, expected=stopped)
-        fields = {**report.fields, **known(pid=raylet.pid, jobs=self._listed(self._jobs))}
+        report = event_files.node_dead(now_us, raylet.node_id, raylet.node_ip, _how(raylet, stopped), expected=stopped)
+        fields = {
+            **report.fields,
+            **known(
+                pid=raylet.pid, jobs=self._listed(self._jobs), signal=raylet.signal, exit_code=raylet.exit_code,
+            ),
+        }  # fmt: skip
         return replace(report, fields=fields)
 
     def _look_at_jobs(self, now_us: int) -> Iterator[Report]:
-        if now_us - self._jobs_us < JOBS_EVERY_US:
+        changed = tuple(_changed_ns(folder) for folder, _ in self._tails)
+        if now_us - self._jobs_us < (JOBS_EVERY_US if changed == self._changed else JOBS_CHANGED_US):
             return
-        self._jobs_us = now_us
-        jobs = {job for folder, _ in self._tails for job in _jobs_of(folder, self._proc)}
-        if jobs != self._jobs or (jobs and now_us - self._repeated_us > REPEAT_US):
-            self._jobs, self._repeated_us = jobs, now_us
+        self._jobs_us, self._changed = now_us, changed
+        workers: dict[str, set[int]] = {}
+        for folder, _ in self._tails:
+            for job, pids in _workers_of(folder, self._proc).items():
+                workers.setdefault(job, set()).update(pids)
+        jobs = set(workers)
+        unheard = any(pids - self._workers.get(job, set()) for job, pids in workers.items())
+        after_us = REPEAT_US if not unheard else JOBS_EVERY_US
+        if jobs != self._jobs or (jobs and now_us - self._repeated_us > after_us):
+            self._jobs, self._workers, self._repeated_us = jobs, workers, now_us
             listed = self._listed(jobs)
             fields = {"jobs": listed, "node_ip": ",".join(sorted(self._addresses))}
+            fields |= _listed_workers(workers)
             yield Report(now_us, "ray_jobs", listed, f"Ray jobs on this node: {listed or 'none'}", fields)
 
     def _listed(self, jobs: Iterable[str]) -> str:
@@ -154,6 +180,8 @@ class Watch:
         if key in self._told or not self._concerns(report):
             return []
         _remember(self._told, key, None)
+        if key[0] == "node":
+            _remember(self._died_us, report.key, report.at_us)
         self.hurry = self.hurry or report.kind in _LOSSES
         if isinstance(job, str) and name is None and job in self._names:
             report = replace(report, fields={**report.fields, "submission_id": self._names[job]})
@@ -175,6 +203,26 @@ class Watch:
         self._raylets.close()
 
 
+def _how(raylet: Raylet, stopped: bool) -> str:
+    """How a raylet ended, and what is not known of it."""
+    if stopped:
+        return "its raylet was told to stop"
+    if raylet.signal is not None:
+        return (
+            f"its raylet was killed by signal {raylet.signal} ({_signal_name(raylet.signal)}); the sender is not known"
+        )
+    if raylet.exit_code is not None:
+        return f"its raylet exited with status {raylet.exit_code}"
+    return "its raylet was killed or crashed; its exit status is not known"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unnamed"
+
+
 def _remember(table: OrderedDict[K, V], key: K, value: V) -> None:
     table[key] = value
     while len(table) > MOST_TOLD:
@@ -188,17 +236,36 @@ def _group(kind: str) -> str:
     return "job end" if kind in ("ray_job_failed", "ray_job_finished", "ray_job_stopped") else kind
 
 
-def _jobs_of(folder: Path, proc: Path) -> set[str]:
-    """Jobs that have a worker alive here."""
-    jobs: set[str] = set()
+def _changed_ns(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _listed_workers(workers: dict[str, set[int]]) -> dict[str, str]:
+    """02000000=2154,02000000=2271,03000000=2323, in fields of a bounded length, the newest jobs first."""
+    parts = [""]
+    for job, pids in sorted(workers.items(), reverse=True):
+        for pid in sorted(pids):
+            entry = f"{job}={pid}"
+            if len(parts[-1]) + len(entry) + 1 > WORKERS_CHARACTERS:
+                parts.append("")
+            parts[-1] += f",{entry}" if parts[-1] else entry
+    return {f"workers{number or ''}": part for number, part in enumerate(parts[:WORKERS_FIELDS]) if part}
+
+
+def _workers_of(folder: Path, proc: Path) -> dict[str, set[int]]:
+    """Jobs that have a worker alive here, with the pids of these."""
+    jobs: dict[str, set[int]] = {}
     try:
         with os.scandir(folder) as entries:
             for number, entry in enumerate(entries):
                 if number > MOST_LOGS:
                     break
                 match = _WORKER_LOG.fullmatch(entry.name)
-                if match and match[1] != _NOBODY and match[1] not in jobs and (proc / match[2]).exists():
-                    jobs.add(match[1])
+                if match and match[1] != _NOBODY and (proc / match[2]).exists():
+                    jobs.setdefault(match[1], set()).add(int(match[2]))
     except OSError:
-        return set()
+        return {}
     return jobs

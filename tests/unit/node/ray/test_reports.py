@@ -147,15 +147,90 @@ def test_a_raylet_that_is_killed_is_told_at_the_next_look_with_its_jobs(tmp_path
         (logs / f"worker-{worker}-05000000-1.out").touch()  # nobody of this number lives in that /proc
         watch = Watch(proc=_view(tmp_path, process))
         (jobs,) = watch.look(NOW_US)
-        assert (jobs.kind, jobs.fields) == ("ray_jobs", {"jobs": "03000000", "node_ip": SECOND})
+        fields = {"jobs": "03000000", "node_ip": SECOND, "workers": f"03000000={process.pid}"}
+        assert (jobs.kind, jobs.fields) == ("ray_jobs", fields)
         assert watch.look(NOW_US + 1) == []
         process.send_signal(signal.SIGKILL)
         process.wait()
         (dead,) = watch.look(NOW_US + 2)
         assert (dead.kind, dead.fields["node_ip"], dead.fields["jobs"]) == ("ray_node_dead", SECOND, "03000000")
+        assert dead.fields.get("signal") in (signal.SIGKILL, None)  # None: before Linux 6.15
+        assert ("SIGKILL" in dead.text) == ("signal" in dead.fields)
         assert watch.hurry
         # The head says the same some fifteen seconds later.
         assert [report for each in _reports("events/event_GCS.log") for report in watch.told(each)] == []
+        watch.close()
+
+
+FORKING = """
+import ctypes, os, sys, time
+ctypes.CDLL(None).prctl(15, b"raylet", 0, 0, 0)
+open(sys.argv[-1], "w").write("ready")
+while not os.path.exists(sys.argv[-1] + ".fork"):
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    while not os.path.exists(sys.argv[-1] + ".exec"):
+        time.sleep(0.01)
+    os.execvp("sleep", ["sleep", "60"])
+open(sys.argv[-1] + ".child", "w").write(str(child))
+time.sleep(60)
+"""
+
+
+def _file(path: Path) -> str:
+    for _ in range(500):
+        if path.exists() and path.read_text():
+            return path.read_text()
+        time.sleep(0.02)
+    raise AssertionError(f"{path} is not there")
+
+
+def _add(proc: Path, pid: int) -> None:
+    (proc / str(pid)).symlink_to(f"/proc/{pid}")
+
+
+@pytest.mark.parametrize("parent_is_known", [True, False])
+def test_a_child_that_a_raylet_forked_is_not_a_raylet_and_the_raylets_own_end_is_reported(
+    tmp_path: Path, parent_is_known: bool
+) -> None:
+    ready = tmp_path / "ready"
+    options = [f"--node_id={SECOND_ID}", f"--node_ip_address={SECOND}", str(ready)]
+    process = subprocess.Popen(["python3", "-c", FORKING, *options])
+    child = 0
+    try:
+        _file(ready)
+        proc = _view(tmp_path, process)
+        watch = Watch(proc=proc)
+        if parent_is_known:
+            watch.look(NOW_US)
+        (tmp_path / "ready.fork").touch()
+        child = int(_file(tmp_path / "ready.child"))
+        _add(proc, child)
+        watch.look(NOW_US + 6_000_000)
+        assert [raylet.pid for raylet in watch.raylets] == [process.pid]
+        os.kill(child, signal.SIGKILL)
+        assert watch.look(NOW_US + 12_000_000) == []
+        process.kill()
+        process.wait()
+        assert [report.kind for report in watch.look(NOW_US + 18_000_000)] == ["ray_node_dead"]
+        watch.close()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_end_of_a_living_raylet_is_reported_though_another_source_reported_it_before(tmp_path: Path) -> None:
+    with _fake_raylet(tmp_path) as process:
+        watch = Watch(proc=_view(tmp_path, process))
+        watch.look(NOW_US)
+        early = event_files.node_dead(NOW_US, SECOND_ID, SECOND, "missed heartbeats")
+        assert watch.told(early) == [early]
+        assert watch.told(early) == []
+        process.kill()
+        process.wait()
+        (dead,) = watch.look(NOW_US + 70_000_000)
+        assert (dead.kind, dead.fields["pid"]) == ("ray_node_dead", process.pid)
         watch.close()
 
 
