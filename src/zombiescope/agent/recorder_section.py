@@ -66,6 +66,9 @@ class RecorderSection:
         "Copy stacks of the hottest threads, to see callers in libraries without frame pointers.",
         fixed=True,
     )
+    schedule: bool = setting(
+        True, "The schedule of the cores that matter is kept in rings, for who delayed whom.", fixed=True
+    )
     diagnose: bool = setting(True, "Diagnose while recording: a pass runs when something looks suspicious.", fixed=True)
 
     def problems(self) -> Iterator[tuple[str, str, str]]:
@@ -103,6 +106,7 @@ class RecorderSection:
             "leave_out_cores": self.leave_out_cores,
             "python": self.python,
             "whole_stacks": self.whole_stacks,
+            "schedule": self.schedule,
             "diagnose": self.diagnose,
             "keep_earlier_names": self._told_name is None,
         }

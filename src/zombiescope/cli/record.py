@@ -171,6 +171,14 @@ WholeStacks = Annotated[
     ),
 ]
 
+Schedule = Annotated[
+    bool,
+    typer.Option(
+        "--schedule/--no-schedule",
+        help="Keep the schedule of the cores that matter in rings, for who delayed whom, or do not.",
+    ),
+]
+
 
 def command(
     directory: Dir = None,
@@ -189,6 +197,7 @@ def command(
     leave_out_cores: LeaveOutCores = "",
     python: Python = True,
     whole_stacks: WholeStacks = True,
+    schedule: Schedule = True,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing while recording.")] = False,
     json_: Json = False,
 ) -> None:
@@ -215,6 +224,7 @@ def command(
             leave_out_cores=leave_out_cores,
             python=python,
             whole_stacks=whole_stacks,
+            schedule=schedule,
             json=json_,
             quiet=quiet,
         )
@@ -239,6 +249,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "leave_out_cores": "",
         "python": True,
         "whole_stacks": True,
+        "schedule": True,
         "diagnose": False,
         "json": False,
         "quiet": False,

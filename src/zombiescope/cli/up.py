@@ -31,6 +31,7 @@ def command(
     leave_out_cores: record.LeaveOutCores = "",
     python: record.Python = True,
     whole_stacks: record.WholeStacks = True,
+    schedule: record.Schedule = True,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it meanwhile, and show it on a web page.
@@ -54,6 +55,7 @@ def command(
         leave_out_cores=leave_out_cores,
         python=python,
         whole_stacks=whole_stacks,
+        schedule=schedule,
         diagnose=True,
         demo=demo(),
     )

@@ -82,7 +82,7 @@ class Clock:
         return self.name == SILENT
 
 
-def _attr(
+def packed_attr(
     kind: int, config: int, *, sample: int, flags: int, period: int, watermark: int = 0, read_format: int = 0,
     wakes: bool = False,
 ) -> bytes:  # fmt: skip
@@ -108,7 +108,7 @@ def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) ->
     period = clock.hz
     if clock.is_silent:
         kind, config, flags, period = TYPE_SOFTWARE, SOFTWARE_DUMMY, flags & ~FLAG_FREQ, 0
-    attr = _attr(kind, config, sample=sample, flags=flags, period=period, watermark=watermark)
+    attr = packed_attr(kind, config, sample=sample, flags=flags, period=period, watermark=watermark)
     return perf_event_open(attr, -1, cpu, -1, OPEN_CLOEXEC)
 
 
@@ -193,7 +193,7 @@ class CpuRing:
 
     def _open_tracepoint(self, config: int, *, wakes: bool) -> int:
         for read_format in (FORMAT_LOST, 0) if self.lost_count else (0,):
-            attr = _attr(
+            attr = packed_attr(
                 TYPE_TRACEPOINT, config, sample=SAMPLE_COMMON | SAMPLE_RAW, flags=0, period=1, watermark=1,
                 read_format=read_format, wakes=wakes,
             )  # fmt: skip

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from zombiescope.base.secrets import mask_words
 from zombiescope.kernel import cgroup_namespace
-from zombiescope.kernel.procfile import at, number, read_file, read_link
+from zombiescope.kernel.procfile import at, names_in, number, read_file, read_link
 
 CMDLINE_BYTES = 4096
 POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
@@ -118,6 +118,20 @@ def parse_cmdline(data: bytes) -> str | None:
 def read_stat(pid: int, root: str = "/") -> ProcessStat | None:
     data = read_file(at(root, f"proc/{pid}/stat"))
     return None if data is None else parse_stat(data)
+
+
+def threads(pid: int, root: str = "/") -> list[int]:
+    """The threads of a process, its main thread first; none when it is gone."""
+    found = (number(name.encode()) for name in names_in(at(root, f"proc/{pid}/task")) or ())
+    return sorted((tid for tid in found if tid is not None), key=lambda tid: (tid != pid, tid))
+
+
+def last_cpu(pid: int, tid: int, root: str = "/") -> int | None:
+    """The CPU that a thread last ran on: field 39 of its stat file."""
+    data = read_file(at(root, f"proc/{pid}/task/{tid}/stat"))
+    fields = b"" if data is None else data.rpartition(b")")[2]
+    numbers = fields.split()
+    return number(numbers[36]) if len(numbers) > 36 else None
 
 
 def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:

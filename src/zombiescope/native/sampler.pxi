@@ -181,6 +181,18 @@ cdef class Sampler(Rings):
             return None
         return task.comm[:strlen(task.comm)].decode("utf-8", "replace")
 
+    def task_number(self, uint32_t pid, uint32_t tid, str comm):
+        """The number of a task that other records than samples tell of; 0 when the table is full."""
+        cdef Task* task = self.tasks.make(pid, tid)
+        if task == NULL:
+            return 0
+        if not task.named and comm:
+            name = comm.encode("utf-8", "replace")[:15]
+            memset(task.comm, 0, 16)
+            memcpy(task.comm, PyBytes_AS_STRING(name), len(name))
+            task.named = True
+        return self._task_number(task, task.cgroup)
+
     def take_tasks(self):
         """Tasks that were sampled for the first time since the last call: [(task, pid, tid, comm, ppid, cgroup id, when
         its process was forked)]; None where that was not seen."""

@@ -144,6 +144,22 @@ class PythonQuestion(Question):
 
 
 @dataclass(frozen=True, slots=True)
+class DelaysQuestion(Question):
+    window: WindowQuestion = WHOLE
+    cpu: tuple[int, ...] = parameter((), "Only on this core.", metavar="N", low=0, foreign_high=1 << 16, most=1_000)
+    pid: tuple[int, ...] = parameter(
+        (), "Only what this process suffered or caused.", metavar="N", low=0, foreign_high=2**31 - 1, most=1_000
+    )
+    comm: tuple[str, ...] = parameter(
+        (), "Only what threads of this name suffered or caused; * and ? match.", metavar="NAME"
+    )
+    least: float | None = parameter(
+        None, "Leave out less, in all. Default: 1ms.", metavar="DURATION", parse=duration.between(0, 3600, "0s to 1h")
+    )
+    top: int = parameter(20, "How many are listed; JSON has up to 1,000.", metavar="N", low=1, foreign_high=1_000)
+
+
+@dataclass(frozen=True, slots=True)
 class EventsQuestion(Question):
     window: WindowQuestion = WHOLE
     kind: tuple[str, ...] = parameter((), "Only this kind; may be repeated.", metavar="KIND")

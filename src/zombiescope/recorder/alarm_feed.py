@@ -75,6 +75,10 @@ class AlarmFeed:
             self._alarm.unit(now_us, name, kernel, self._hz)
         self._alarm.node(now_us, total, in_kernel.total(), self._hz, cpus)
 
+    def suspects(self) -> bool:
+        """Whether there is a suspicion now that is not a weak one."""
+        return any(not each.weak for each in self._alarm.schedule.alive.values())
+
     def waiting(self, now_us: int, what: str) -> None:
         self._alarm.waiting(now_us, what)
 

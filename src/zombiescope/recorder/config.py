@@ -32,6 +32,8 @@ class RecorderConfig:
     """Whether the Python stacks of hot processes are read out of their memory."""
     whole_stacks: bool = True
     """Whether stacks of threads that are hot in user mode are copied and unwound."""
+    schedule: bool = True
+    """Whether the schedule of the cores that matter is kept in rings, for a snapshot when there is cause."""
     page: dict[str, Any] = field(default_factory=dict)
     """The page that is shown beside it: {"socket", "secret", "listen"}; the first two are descriptors (page.py)."""
     gpu_library: str = ""

@@ -349,6 +349,11 @@ class Counters:
             self._queues = queues
             self._write_queues()
 
+    def card_cores(self) -> tuple[int, ...]:
+        """The cores that serve network cards, receiving queues first."""
+        by_direction = sorted(self._queues, key=lambda one: "rx" not in one.direction)
+        return tuple(dict.fromkeys(cpu for queue in by_direction for cpu in queue.cpus))
+
     def _write_queues(self) -> None:
         for queue in self._queues:
             cpus = ",".join(map(str, queue.cpus))

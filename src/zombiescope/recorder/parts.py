@@ -18,6 +18,7 @@ from zombiescope.kernel.host import Host
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.node.systemd.watcher import SystemdWatcher
 from zombiescope.recorder import members, node, rings, state
+from zombiescope.recorder.alarm import Alarm
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
@@ -48,6 +49,8 @@ from zombiescope.recorder.pythons import PythonTracker
 from zombiescope.recorder.quiet_processes import QuietProcesses
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.recorder.sample_writer import SampleWriter
+from zombiescope.recorder.schedule import SOURCE as SCHEDULE
+from zombiescope.recorder.schedule import Schedule
 from zombiescope.recorder.segments import Segments
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
@@ -96,6 +99,7 @@ class Parts:
         start.step("ledger", lambda: self._restore_ledger(saved, now), None)
         start.step("cgroup directories", lambda: self.cgroups.begin(now), None)
         self._open_readers(now, root)
+        self._open_schedule(possible, now, root)
         self._open_writers(here, root)
         self._connect(now)
         self._open_housekeeping(here, possible, now, root)
@@ -161,6 +165,24 @@ class Parts:
         self.python = start.part(PYTHON, self._new_python, root)
         self.whole_stacks = start.part(WHOLE, self._new_whole_stacks, root)
 
+    def _open_schedule(self, possible: int, now_us: int, root: str) -> None:
+        self.schedule = self.barrier.part(
+            SCHEDULE,
+            lambda at: Schedule(
+                self.batch,
+                self.sources,
+                self.rings.sampler,
+                self.clock.wall_us,
+                possible=possible,
+                left_out=self.left_out,
+                root=at,
+                enabled=self.config.schedule,
+            ),
+            root,
+        )
+        self.schedule.cards, self.schedule.on_gpu = self.counters.card_cores, lambda: self.gpus.pids
+        self.barrier.step(SCHEDULE, lambda: self.schedule.begin(now_us), None)
+
     def _new_cores(self, root: str) -> Cores:
         return Cores(self.batch, self.sources, self.config.hz, root, self.left_out)
 
@@ -188,14 +210,16 @@ class Parts:
         """Who tells whom: events go to the intake, and from there to whoever listens."""
         start, config = self.barrier, self.config
         self.doctor = start.step(LIVE_DIAGNOSIS, lambda: Doctor(self.node_dir), None) if config.diagnose else None
-        self.alarm = AlarmFeed(self.doctor.alarm, self.counters, config.hz, now_us) if self.doctor else None
+        self.suspicions = self.doctor.alarm if self.doctor else Alarm()
+        self.alarm = AlarmFeed(self.suspicions, self.counters, config.hz, now_us)
         self.intake = EventIntake(self.batch, self.rollup, self.alarm, self.barrier, self.clock, self.kernel_log)
         self.feed: FeedSocket | None = None
         self.counters.hardware.tell = self.counters.peers.tell = self.intake.put
         self.intake.listeners[REFUSAL] = self.counters.hardware.refused
+        self.intake.listeners["mark"] = self.schedule.marked
         self.waits.tell = self.quiet.tell = self.python.tell = self.intake.put
-        if self.alarm is not None:
-            self.waits.suspect = self.quiet.suspect = self.python.ranks.suspect = self.alarm.waiting
+        self.waits.suspect = self.quiet.suspect = self.python.ranks.suspect = self.alarm.waiting
+        self.schedule.suspects = self.alarm.suspects
 
     def _open_housekeeping(self, here: Host, possible: int, now_us: int, root: str) -> None:
         start, config, disk = self.barrier, self.config, self.disk
@@ -273,6 +297,7 @@ class Parts:
         yield self.waits.close
         yield self.disks.close
         yield self.heartbeats.close
+        yield self.schedule.close
         for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
             yield part.close
         yield self._lock.release

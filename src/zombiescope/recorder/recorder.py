@@ -18,6 +18,7 @@ from zombiescope.recorder.feed import SOURCE as FEED
 from zombiescope.recorder.feed import FedLabels
 from zombiescope.recorder.parts import LAST_WRITE_S, Parts
 from zombiescope.recorder.pythons import SOURCE as PYTHON
+from zombiescope.recorder.schedule import SOURCE as SCHEDULE
 from zombiescope.recorder.stage import Stage
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
@@ -55,7 +56,6 @@ class Recorder(Parts):
     # --- the stages ---------------------------------------------------------------------------------------------
 
     def _stages_of_a_tick(self) -> list[Stage]:
-        alarm = [] if self.alarm is None else [Stage("alarm", self.alarm.tick)]
         return [
             Stage("stack samples (counts)", self._count_samples),
             Stage("per-core time (reader)", self.cores.tick, self.cores.forget),
@@ -63,7 +63,8 @@ class Recorder(Parts):
             Stage("counters", self.counters.tick),
             Stage("disks (reader)", self.disks.tick, self.disks.forget),
             Stage("waiting tasks (reader)", self.waits.tick),
-            *alarm,
+            Stage("alarm", self.alarm.tick),
+            Stage(f"{SCHEDULE} (reader)", self.schedule.tick),
             Stage("memory cgroups (reader)", self._take_census),
             Stage("cgroup statistics", self._read_leaves, self.cgroups.forget_leaves),
             Stage("cgroup gauges", self._read_levels),
@@ -74,6 +75,7 @@ class Recorder(Parts):
     def _stages_of_a_write(self) -> list[Stage]:
         return [
             *self.intake.stages(),
+            Stage(f"{SCHEDULE} (snapshot)", self._snapshot),
             Stage(SAMPLES, self._write_samples, vital=True),
             Stage("task shares", self._account_shares, lambda: list(self.samples.shares())),
             Stage(FEED, self._take_feed),
@@ -177,8 +179,7 @@ class Recorder(Parts):
 
     def _read_leaves(self, tick: Tick) -> None:
         limited = self.cgroups.read_leaves(tick.wall_us)
-        if self.alarm is not None:
-            self.alarm.quotas(tick.wall_us, limited)
+        self.alarm.quotas(tick.wall_us, limited)
 
     def _read_levels(self, tick: Tick) -> None:
         for level in self.cgroups.levels(tick.wall_us):
@@ -227,6 +228,10 @@ class Recorder(Parts):
         since_us = (now_ns - self._last_write_ns) // 1000
         return Tick(now_ns, self.clock.wall_us(now_ns), since_us, online=self.online.cpus)
 
+    def _snapshot(self, tick: Tick) -> None:
+        self.schedule.second(tick.wall_us)
+        self.samples.ask()  # who the tasks of it are
+
     def _write_samples(self, tick: Tick) -> None:
         self.samples.sweep()
         self.samples.write(self.clock.offset_ns, tick.monotonic_ns)
@@ -242,8 +247,7 @@ class Recorder(Parts):
         self.python.hot(shares, tick.wall_us)
         self.quiet.hot(shares, tick.wall_us)
         self.whole_stacks.hot(shares)
-        if self.alarm is not None:
-            self.alarm.shares(tick.wall_us, shares, len(tick.online))
+        self.alarm.shares(tick.wall_us, shares, len(tick.online))
 
     def _take_feed(self, tick: Tick) -> None:
         for told in self.feed.read(tick.wall_us) if self.feed is not None else ():
@@ -308,6 +312,8 @@ class Recorder(Parts):
     def _call_doctor(self, tick: Tick) -> None:
         if self.doctor is not None:
             self.doctor.second(tick.wall_us)
+        else:
+            self.suspicions.due(tick.wall_us)
 
     def _show_page(self, tick: Tick) -> None:
         if self.page is not None:

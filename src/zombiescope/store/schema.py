@@ -328,6 +328,18 @@ WHOLE_STACKS = Table(
 """The user's part of a stack, unwound from a copy of it (recorder/stack_reader.py): of a few threads, a few times a
 second. `ended`: why it is not longer; "finished" is to the outermost function, anything else is on the stack too."""
 
+SCHEDULE = _table(
+    56, "schedule", time="time", begin="time", cpu="int cpu", kind="text plain", task="int task", waker="int task",
+    slept="time", vector="int", name="text plain", open="int",
+)  # fmt: skip
+"""What a core did and what waited for it, from `begin` to `time`, in snapshots of the last seconds.
+`kind`: "run", `task` ran; "wait", `task` could have run and did not; it was woken by `waker` (null: by an interrupt, or
+not known, or it was never asleep) and had slept since `slept`; "softirq wait", softirq `vector` was raised and did not
+run, `name` being the interrupt that raised it or the network device that was polled then; "softirq" and "irq", one that
+ran, `name` being the device or the interrupt; "reach", the core was watched, `name` saying why the snapshot was taken
+(alarm, mark). `open`: 1 began before the core was watched, 2 had not ended. Waits and interrupts below 20 us are left
+out. A wait that had not ended is there again in the next snapshot."""
+
 MINUTES = _table(
     20, "minutes", time="time", boot="text", seconds="int", cores_saturated_ms="int", longest_saturation_ms="int",
     longest_cpu="int", busy_ms="int", system_ms="int", cores="int", memory_cgroups="int", dying="int", restarts="int",
@@ -342,7 +354,7 @@ UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu
 TABLES = (
     SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS,
     CONTAINERS, QUEUES, GPU_SECONDS, GPUS, GPU_PROCESSES, RANKS, STEPS, GAPS, COST, WAITING, DISKS, MOUNTS,
-    PYTHON, WHOLE_STACKS,
+    PYTHON, WHOLE_STACKS, SCHEDULE,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
 SUMMARIES = (HEAT, STACK_COUNTS)

@@ -25,7 +25,8 @@ from zombiescope.store.part import Damage
 from zombiescope.store.store import Store
 
 _SLACK_US = 10_000_000  # a row may be this much older than its frame: rings are drained late under load
-_LATE_US = {"gpu_seconds": 40_000_000}  # a driver gives the seconds since it was last asked, and may make us wait
+_LATE_US = {"gpu_seconds": 40_000_000, "schedule": 75_000_000}
+"""A driver gives the seconds since it was last asked, and may make us wait; a snapshot reaches back for a minute."""
 KEPT_SAMPLE_BYTES = 8 << 20
 """Two minutes of 200 busy cores, as they are on disk."""
 

@@ -133,7 +133,10 @@ class _Splice:
             schema.GPU_PROCESSES: gpus.living(schema.GPU_PROCESSES, tiles, who, axis, wide, begins),
             schema.RANKS: gpus.living(schema.RANKS, tiles, who, axis, wide, begins),
             schema.GPU_SECONDS: gpus.gpu_seconds(tiles, who, axis, wide),
-            **{table: self._of_every_tile(table) for table in (schema.PYTHON, schema.WHOLE_STACKS, schema.STEPS)},
+            **{
+                table: self._of_every_tile(table)
+                for table in (schema.PYTHON, schema.WHOLE_STACKS, schema.STEPS, schema.SCHEDULE)
+            },
             **{table: self._of_the_fault(table) for table in _OF_THE_FAULT},
         }
         forgotten = [table.name for table in schema.TABLES if table not in {*made, *_BY_SEGMENT}]

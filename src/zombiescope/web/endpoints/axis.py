@@ -1,4 +1,4 @@
-"""What is drawn over the one axis of time: cores, events, cgroups, pressure."""
+"""What is drawn over the one axis of time: cores, events, cgroups, pressure, who delayed whom."""
 
 from __future__ import annotations
 
@@ -7,17 +7,26 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from zombiescope.documents import cores as core_documents
+from zombiescope.documents import delays as delay_documents
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import gpu as gpu_documents
 from zombiescope.documents import lanes as lane_documents
 from zombiescope.documents import strip as strip_documents
-from zombiescope.questions.views import CoresQuestion, EventsQuestion, GpuQuestion, LanesQuestion, SeriesQuestion
+from zombiescope.questions.views import (
+    CoresQuestion,
+    DelaysQuestion,
+    EventsQuestion,
+    GpuQuestion,
+    LanesQuestion,
+    SeriesQuestion,
+)
 from zombiescope.web.parameters import query
 from zombiescope.web.responder import Rec, Responder, says
 
 Series = Annotated[SeriesQuestion, Depends(query(SeriesQuestion))]
 Lanes = Annotated[LanesQuestion, Depends(query(LanesQuestion))]
 Cores = Annotated[CoresQuestion, Depends(query(CoresQuestion))]
+Delays = Annotated[DelaysQuestion, Depends(query(DelaysQuestion))]
 Gpu = Annotated[GpuQuestion, Depends(query(GpuQuestion))]
 Events = Annotated[EventsQuestion, Depends(query(EventsQuestion))]
 
@@ -67,6 +76,18 @@ def routes(responder: Responder) -> APIRouter:
             rec,
             lambda _, recording: event_documents.answer(recording, question).document(),
             question.window,
+        )
+
+    @router.get("/delays", **says("delays --json"))
+    def delays(request: Request, question: Delays, rec: Rec = None) -> Response:
+        """Who waited for a core, for how long, and who ran there meanwhile."""
+        return responder.answer(
+            request,
+            "delays",
+            rec,
+            lambda _, recording: delay_documents.answer(recording, question),
+            question.window,
+            samples=True,
         )
 
     return router

@@ -12,7 +12,13 @@ from zombiescope.documents import stacks as stack_documents
 from zombiescope.documents import who as who_documents
 from zombiescope.documents.columns import Columns
 from zombiescope.questions import sides
-from zombiescope.questions.views import DiffQuestion, PythonQuestion, StacksQuestion, TracksQuestion, WhoQuestion
+from zombiescope.questions.views import (
+    DiffQuestion,
+    PythonQuestion,
+    StacksQuestion,
+    TracksQuestion,
+    WhoQuestion,
+)
 from zombiescope.questions.window import WindowQuestion
 from zombiescope.store.reader import Recording
 from zombiescope.web.endpoints.profile import AgainstRec

@@ -10,6 +10,7 @@ from typing import Any
 
 from zombiescope.documents.columns import MEDIA_TYPE
 from zombiescope.documents.cores import Cores
+from zombiescope.documents.delays import DelaysAnswer
 from zombiescope.documents.gpu import GpuAccount
 from zombiescope.model.answer import Schemas
 from zombiescope.web.shapes import cgroups, containers, diagnosis, fleet, node, python, samples
@@ -31,6 +32,7 @@ DOCUMENTS: dict[str, Any] = {
     "events": node.Events,
     "functions": samples.Stacks,
     "python": python.PythonThreads,
+    "delays": DelaysAnswer,
     "who": samples.Who,
     "diff": samples.Difference,
     "incidents": diagnosis.Diagnosis,

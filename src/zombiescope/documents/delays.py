@@ -1,0 +1,95 @@
+"""Who waited for a core in a window, and who ran there meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Annotated, Any
+
+from zombiescope.model.answer import HIDDEN, Field
+from zombiescope.query.delays import LEAST_S, Delay, Party, Victim, Watched, delays, with_frames
+from zombiescope.questions.views import DelaysQuestion
+from zombiescope.questions.window import Window, WindowAnswer
+from zombiescope.store.reader import Recording
+
+MOST = 1_000
+LANE_US = 3_600_000_000
+LANE_SPANS = 400
+LANE_LEAST_S = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class DelaysAnswer(WindowAnswer):
+    """Direct ones first, then those that came through others; of each the longest first."""
+
+    delays: list[Delay]
+    left_out: Annotated[int, Field(means="more of them, which are shorter")]
+    reach_s: Annotated[
+        float | None,
+        Field(means="how much of the window is known on the core of which least is known; null: there is no snapshot"),
+    ]
+    watched_cpus: list[int]
+    watched: list[Watched]
+    top: Annotated[int, HIDDEN]
+
+    @property
+    def shown(self) -> list[Delay]:
+        return self.delays[: self.top]
+
+
+def answer(recording: Recording, question: DelaysQuestion) -> DelaysAnswer:
+    """Raises QuestionError."""
+    window = question.window.choose(recording)
+    least_s = LEAST_S if question.least is None else question.least
+    found = delays(recording, window.start_us, window.end_us, least_s=least_s)
+    chosen = [one for one in found.delays if _is_wanted(one, question)]
+    kept = with_frames(recording, chosen[:MOST], min(question.top, 20))
+    left = len(chosen) - len(kept)
+    return DelaysAnswer(
+        recording.name, window, kept, left, found.reach_s, found.watched_cpus, found.watched, question.top
+    )
+
+
+def _is_wanted(delay: Delay, question: DelaysQuestion) -> bool:
+    either = [one for one in (delay.victim, delay.by) if one is not None]
+    if question.cpu and delay.cpu not in question.cpu:
+        return False
+    if question.pid and not any(one.pid in question.pid for one in either):
+        return False
+    return not question.comm or any(fnmatchcase(one.comm or "", each) for one in either for each in question.comm)
+
+
+def lane(recording: Recording, window: Window) -> dict[str, Any]:
+    """The longest delays of a window as spans of time, and the spans for which the schedule is known."""
+    if window.end_us - window.start_us > LANE_US:
+        return {"spans": [], "watched": []}
+    found = delays(recording, window.start_us, window.end_us, least_s=LANE_LEAST_S)
+    shown = [one for one in found.delays if not one.through][:LANE_SPANS]
+    return {
+        "spans": [
+            {
+                "cpu": one.cpu, "from": one.from_us / 1e6, "to": one.to_us / 1e6, "seconds": one.seconds,
+                "victim": one.victim.name, "by": None if one.by is None else one.by.name, "text": sentence(one),
+            }
+            for one in shown
+        ],
+        "watched": [{"cpu": one.cpu, "from": one.from_us / 1e6, "to": one.to_us / 1e6} for one in found.watched],
+    }  # fmt: skip
+
+
+def sentence(delay: Delay) -> str:
+    """For a person: "NET_RX of eth0 waited 6,599 ms for core 39: kubelet (pid 1893) ran there"."""
+    often = "" if delay.waits == 1 else f" in {delay.waits:,} waits"
+    by = "it is not known what ran there" if delay.by is None else f"{named(delay.by)} ran there"
+    way = "".join(f", which delayed {named(one)}" for one in reversed(delay.through))
+    then = f"{way}, which woke {named(delay.victim)}" if way else ""
+    who = named(delay.victim) if not way else named(delay.through[-1])
+    return f"{who} waited {delay.seconds * 1000:,.0f} ms{often} for core {delay.cpu}: {by}{then}"
+
+
+def named(one: Party) -> str:
+    if isinstance(one, Victim) and one.softirq is not None:
+        return one.name
+    whose = one.unit or one.pod or one.container
+    thread = f"pid {one.pid}" if one.tid in (None, one.pid) else f"pid {one.pid}, thread {one.tid}"
+    return f"{one.name} ({thread}{f', {whose}' if whose else ''})"
