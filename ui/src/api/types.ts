@@ -282,6 +282,34 @@ export interface Damage {
   what: string;
 }
 
+/** One victim, delayed by one thread on one core: `seconds` in `waits` waits from `from` to `to`. */
+export interface Delay {
+  victim: Victim;
+  by: Party | null;
+  cpu: number;
+  from: number;
+  to: number;
+  seconds: number;
+  longest_s: number;
+  waits: number;
+  goes_on: boolean;
+  through: Party[];
+  frames?: string[];
+}
+
+/** Direct ones first, then those that came through others; of each the longest first. */
+export interface DelaysAnswer {
+  schema: string;
+  node: string;
+  from: number;
+  to: number;
+  delays: Delay[];
+  left_out: number;
+  reach_s: number | null;
+  watched_cpus: number[];
+  watched: Watched[];
+}
+
 /** `noted` is missing where the live diagnosis of a running recorder answers instead of a diagnosis made now. `live_diagnosis` is there when it failed in the window. */
 export interface Diagnosis {
   schema: string;
@@ -1087,6 +1115,16 @@ export interface PartHealth {
   obscured_by: string | null;
 }
 
+/** A thread. */
+export interface Party {
+  pid: number | null;
+  tid: number | null;
+  comm: string | null;
+  unit: string | null;
+  container: string | null;
+  pod: string | null;
+}
+
 export interface Pressure {
   at: number[];
   cpu: (number | null)[];
@@ -1380,6 +1418,18 @@ export interface Verification {
   checks: Check[];
 }
 
+/** A thread, or a softirq: then `softirq` is its name (net_rx, ...), and `queue` the network device or the interrupt that raised it, where that was seen. */
+export interface Victim {
+  pid: number | null;
+  tid: number | null;
+  comm: string | null;
+  unit: string | null;
+  container: string | null;
+  pod: string | null;
+  softirq: string | null;
+  queue: string | null;
+}
+
 /** Seconds in which a GPU did nothing, by what it waited for; together with busy_s they are wall_s. */
 export interface Waited {
   data: number;
@@ -1392,6 +1442,13 @@ export interface Waited {
   unknown: number;
   host: number;
   unused: number;
+}
+
+/** A core and the time for which its schedule is known. */
+export interface Watched {
+  cpu: number;
+  from: number;
+  to: number;
 }
 
 export interface Who {
@@ -1466,6 +1523,7 @@ export interface Documents {
   cores: Cores;
   gpu: GpuAccount;
   events: Events;
+  delays: DelaysAnswer;
   functions: Stacks;
   python: PythonThreads;
   who: Who;
