@@ -329,7 +329,7 @@ WHOLE_STACKS = Table(
 second. `ended`: why it is not longer; "finished" is to the outermost function, anything else is on the stack too."""
 
 SCHEDULE = _table(
-    56, "schedule", time="time", begin="time", cpu="int cpu", kind="text plain", task="int task", waker="int task",
+    57, "schedule", time="time", begin="time", cpu="int cpu", kind="text plain", task="int task", waker="int task",
     slept="time", vector="int", name="text plain", open="int",
 )  # fmt: skip
 """What a core did and what waited for it, from `begin` to `time`, in snapshots of the last seconds.

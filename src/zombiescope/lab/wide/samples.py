@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -72,11 +73,17 @@ def _task(row: dict[str, Any], who: Identity, first: int) -> tuple[Any, ...]:
     return tuple({**row, **changed}[name] for name in schema.TASKS.names)
 
 
-def _used_by(tick: Ints, stack: Ints, beside: Sequence[Rows], first: int, last: int) -> tuple[Ints, Ints]:
-    """The stacks of samples and of rows beside them, each with its tick, in their order."""
+def task_bases(tiles: Sequence[Tile], stacks: Mapping[int, Stacks]) -> list[int]:
+    """What is added to the tasks of each tile: every copy has tasks of its own."""
+    lengths = [max([0, *(row["task"] + 1 for row in stacks[id(tile.source)].tasks)]) for tile in tiles]
+    return [0, *accumulate(lengths)][: len(tiles)]
+
+
+def _used_by(kind: str, tick: Ints, stack: Ints, beside: Sequence[Rows], first: int, last: int) -> tuple[Ints, Ints]:
+    """The ids of one kind that samples and rows beside them use, each with its tick, in their order."""
     ticks, stacks = [tick], [stack]
     for rows in beside:
-        for name in (column.name for column in rows.table.id_columns if column.ids == "stack"):
+        for name in (column.name for column in rows.table.id_columns if column.ids == kind):
             inside = (rows.tick >= first) & (rows.tick < last)
             held = rows.columns[rows.table.names.index(name)]
             numbers = np.array([NULL if one is None else one for one in held], np.int64)
@@ -95,11 +102,8 @@ class NodeSamples:
     ) -> None:
         self._tiles, self._stacks, self._axis, self._wide = tiles, stacks, axis, wide
         self._tasks: list[TileTasks] = []
-        first = 0
-        for tile, identity in zip(tiles, identities, strict=True):
-            own = stacks[id(tile.source)]
-            self._tasks.append(tasks_of(own, identity, first))
-            first += max([0, *(row["task"] + 1 for row in own.tasks)])
+        for tile, identity, first in zip(tiles, identities, task_bases(tiles, stacks), strict=True):
+            self._tasks.append(tasks_of(stacks[id(tile.source)], identity, first))
 
     def rows(self, first: int, last: int, beside: Sequence[Rows] = ()) -> list[Rows]:
         """Samples of some ticks, and every stack and task at its first use among them; stacks also at that by rows of
@@ -110,8 +114,9 @@ class NodeSamples:
         tick, time, cpu, task, stack, period = (column[order] for column in (tick, time, cpu, task, stack, period))
         series = np.full(len(time), NULL)
         samples = Rows(schema.SAMPLES, tick, [time, cpu, task, stack, period, series])
-        stacks = self._used_stacks(*_used_by(tick, stack, beside, first, last))
-        return [*self._frames(first), *stacks, *self._used_tasks(first, tick, task), samples]
+        stacks = self._used_stacks(*_used_by("stack", tick, stack, beside, first, last))
+        tasks = self._used_tasks(first, *_used_by("task", tick, task, beside, first, last))
+        return [*self._frames(first), *stacks, *tasks, samples]
 
     def _moved(self, tile: Tile, own: TileTasks, first: int, last: int) -> tuple[Ints, ...]:
         stacks, count = self._stacks[id(tile.source)], len(self._axis)

@@ -15,7 +15,7 @@ from zombiescope.lab.wide.cores import CoreFigures, InterruptCounts
 from zombiescope.lab.wide.counters import Counters, NodeCounters
 from zombiescope.lab.wide.identity import Identity, fresh_pids, numbers_after
 from zombiescope.lab.wide.output import SEGMENT_US, NodeWriter, Rows, rows_of
-from zombiescope.lab.wide.samples import NodeSamples, Stacks
+from zombiescope.lab.wide.samples import NodeSamples, Stacks, task_bases
 from zombiescope.lab.wide.series import SeriesNumbers
 from zombiescope.lab.wide.source import Source, WidenError
 from zombiescope.lab.wide.tile import Tile, lay_out
@@ -166,9 +166,10 @@ class _Splice:
 
     def _of_every_tile(self, table: schema.Table) -> Rows:
         """What was seen of threads, which every tile has its own of."""
-        found = list(self._fault.rows(table.name))
-        for tile, who in zip(self._tiles[1:], self._identities[1:], strict=True):
-            rows = events.spread(tile, tile.source.rows(table.name), self._slots)
+        on_a_core, found = bool(table.meant("cpu")), []
+        for tile, who in zip(self._tiles, self._identities, strict=True):
+            own = [row for row in tile.source.rows(table.name) if not on_a_core or row["cpu"] in tile.cores]
+            rows = [(row, row["time"]) for row in own] if tile.is_fault else events.spread(tile, own, self._slots)
             found += [who.row(table, row, at_us) for row, at_us in rows]
         return events.rows_at(table, self._axis, sorted(found, key=lambda row: int(row["time"])))
 
@@ -207,8 +208,9 @@ def _identities(tiles: Sequence[Tile], stacks: Mapping[int, Stacks]) -> list[Ide
     fault = tiles[0]
     fresh = numbers_after(pids[id(fault.source)])
     free = numbers_after({-1, *cards[id(fault.source)]})
-    found = [Identity(fault.cores, None)]
-    for tile in tiles[1:]:
+    bases = task_bases(tiles, stacks)
+    found = [Identity(fault.cores, None, ids={"stack": 0, "frame": 0, "task": 0})]
+    for tile, first_task in zip(tiles[1:], bases[1:], strict=True):
         key = id(tile.source)
         found.append(
             Identity(
@@ -216,7 +218,7 @@ def _identities(tiles: Sequence[Tile], stacks: Mapping[int, Stacks]) -> list[Ide
                 fresh_pids(pids[key], fresh),
                 _ticks(fault, tile),
                 gpus={gpu: next(free) for gpu in sorted(cards[key])},
-                ids={"stack": stacks[key].first_stack, "frame": stacks[key].first_frame},
+                ids={"stack": stacks[key].first_stack, "frame": stacks[key].first_frame, "task": first_task},
                 number=tile.number,
             )
         )
