@@ -209,7 +209,7 @@ def test_on_a_wide_node_ids_are_those_of_the_same_machine(
         if table is not schema.COUNTERS and table is not schema.INTERRUPTS:  # these are added up, by name
             assert "lost" not in held
             if any(column.ids == "task" for column in table.columns):  # which have new pids
-                words = [str(word) for each in held if isinstance(each, tuple) for word in each]
+                words = [word for each in held if isinstance(each, tuple) for word in each if isinstance(word, str)]
                 machines = {int(word[-1]) for word in words if "of machine " in word}
                 assert table is schema.SAMPLES or len(machines) <= 1, row
             else:
