@@ -25,7 +25,7 @@ BROKEN = "ValueError: broken by a test"
 
 STAGES = (
     "stack samples (counts)", "per-core time (reader)", "rollups", "counters", "disks (reader)",
-    "waiting tasks (reader)", "alarm", "memory cgroups (reader)",
+    "waiting tasks (reader)", "alarm", "schedule (reader)", "schedule (snapshot)", "memory cgroups (reader)",
     "cgroup statistics", "cgroup gauges", "lost records", "cost",
     "systemd (events)", "kernel log (reader)", "marks", "what services tell", "stack samples", "task shares",
     "containers", "gpu (reader)", "quiet processes (reader)", "python stacks (reader)", "whole stacks (reader)", "gaps",
