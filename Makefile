@@ -150,7 +150,7 @@ test-ray: setup .venv-ray/.ready ## a real Ray: a raylet is killed and a job die
 
 test-engines: setup .venv-engines/.ready ## Polars and a real Spark read the demo's recording, as docs/python.md says
 	@rm -rf build/engines && mkdir -p build/engines
-	@$(BIN)/zombiescope demo --keep build/engines/case --json >/dev/null
+	@$(BIN)/zombiescope demo --output build/engines/case --json >/dev/null
 	@mv build/engines/case/recording build/engines/rec && $(BIN)/zombiescope compact build/engines/rec
 	ZOMBIESCOPE_DEMO=$(abspath build/engines) .venv-engines/bin/python -m pytest tests/engines $(ARGS)
 

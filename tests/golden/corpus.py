@@ -132,7 +132,7 @@ def _answer(line: tuple[str, ...], recording: Path) -> Any:
 
 def _of_the_demo(place: Path) -> Documents:
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        code = main.run(["demo", "--keep", str(place / "case"), "--json"])
+        code = main.run(["demo", "--output", str(place / "case"), "--json"])
     assert code in (0, 3), f"the demo ended with {code}"
     return asked(place / "case" / "recording")
 

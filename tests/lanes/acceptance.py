@@ -186,7 +186,7 @@ def version(here: Installation) -> str:
 
 
 def demo(here: Installation) -> str:
-    expect_founding_case(here.document("demo", "--keep", str(here.place / "case")), "demo")
+    expect_founding_case(here.document("demo", "--output", str(here.place / "case")), "demo")
     return f"{PATTERN}, {CULPRIT}"
 
 

@@ -60,10 +60,10 @@ def command(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Record and diagnose this node as a service, with metrics and alerts for a platform.
+    """Record and diagnose this node as a service, with metrics and alerts.
 
-    One YAML file configures it; ZOMBIESCOPE_SECTION__KEY in the environment stands over it. SIGHUP reads both again.
-    What fails beside the recorder is said and started again, and never stops the recorder.
+    One YAML file configures it; environment variables (ZOMBIESCOPE_SECTION__KEY) override the file, and SIGHUP reads
+    both again. If a service fails, the agent logs it and restarts it; the recorder keeps running.
     """
     package("yaml", "agent")  # before any module of the configuration, all of which read YAML
     _set_overrides(directory, listen)

@@ -1,5 +1,4 @@
-"""An application of typer whose help shows a switch as a switch: `--json`, and not `--json <bool>`, which reads as if a
-value had to follow (typer from 0.28 on)."""
+"""An application of typer whose --help is ours (help.py)."""
 
 from __future__ import annotations
 
@@ -7,28 +6,22 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperGroup
+
+from zombiescope.cli import help as help_
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter  # typer brings its own click
 
 
-def _show_as_switches(command: TyperCommand | TyperGroup, context: Context) -> None:
-    for each in command.get_params(context):
-        if isinstance(each, TyperOption) and each.is_flag and each.metavar is None:
-            each.metavar = ""
-
-
 class _Command(TyperCommand):
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        _show_as_switches(self, ctx)
-        super().format_help(ctx, formatter)
+        formatter.write(help_.text(self, ctx.command_path))
 
 
 class _Group(TyperGroup):
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        _show_as_switches(self, ctx)
-        super().format_help(ctx, formatter)
+        formatter.write(help_.text(self, ctx.command_path))
 
 
 class Application(typer.Typer):

@@ -52,11 +52,11 @@ def command(
     ] = None,
     json_: Json = False,
 ) -> int:
-    """Traps of this node, or of an image that nobody booted, before anything breaks.
+    """Find misconfigurations on this node, or in an unbooted image, before they cause an incident.
 
-    Units that would be restarted for ever, agents of another platform, timers that churn cgroups, costly kernels.
+    Units that restart without end, agents of another platform, timers that churn cgroups, costly kernels.
 
-    On a node the running systemd is asked; an image is only read, nothing of it is run.
+    On a node, audit queries the running systemd. An image is only read; nothing in it is executed.
     """
     if sarif == Path("-") and json_:
         raise typer.BadParameter("--json and --sarif - both want standard output; name a file for SARIF")

@@ -27,10 +27,10 @@ _STYLES = {"costly": "bold red", "watch": "bold yellow", "harmless": "green"}
 
 
 def command(question: WindowQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """Zombie memory cgroups: how many, whose, at what cost.
+    """Count zombie memory cgroups, name who leaks them, and estimate their cost.
 
-    A dying cgroup (a zombie) was removed but is still held by a page or a dentry. This is the state at the
-    end of the window; growth is measured over the window.
+    A zombie (dying) cgroup was removed but is still held by a page or a dentry. Shows the state at the end of the
+    window, and the growth within it.
     """
     if _look_now(directory, node):
         _now(json_, UTC if question.utc else None)

@@ -16,7 +16,7 @@ EXAMPLES = examples(
 def command(directory: Dir = None, node: Node = None, json_: Json = False) -> None:
     """Turn the log into Parquet now.
 
-    A running recorder does this by itself every 15 minutes. Other programs read Parquet.
+    A running recorder does this every 15 minutes. Other programs can read Parquet.
     """
     with node_dir(directory, node) as path:
         from zombiescope.store.compact import compact

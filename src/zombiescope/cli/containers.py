@@ -38,10 +38,10 @@ _DAY_US = 86_400_000_000
 
 
 def command(question: ContainersQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """Containers of a window, and what restarts for ever.
+    """List the containers of a window, and those that crash-loop.
 
-    Name, image and pod, when each was started and how it ended, how often, and who asked for it. What has a new id each
-    time is counted as one family: the pods of a Deployment, or the runs of a loop.
+    Name, image, pod, start, exit code, restarts and owner. Containers that get a new id each time are counted as one
+    family: the pods of a Deployment, or the runs of a loop.
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.containers import answer

@@ -39,9 +39,9 @@ _WORTH_SAYING_S = 1.0
 def command(
     question: CoresQuestion, directory: Dir = None, node: Node = None, json_: Json = False, csv: Csv = False
 ) -> None:
-    """mpstat -P ALL of any past window.
+    """Show what each core did in any past window: mpstat -P ALL for the past.
 
-    How each core spent its time, and how long the kernel held it without a break.
+    Also shows how long the kernel held a core without a break.
 
     Ratios are of elapsed time. A core is saturated while system, irq and softirq fill 95% of each tick.
     """

@@ -27,34 +27,37 @@ EXAMPLES = examples(
     "demo",
     "demo --open          # on the page, at the incident",
     "demo --json | jq '.incidents[0].causes[0]'",
-    "demo --keep ./case   # raw files and recording stay there",
+    "demo --output ./case # keep raw files and recording there",
 )
 
 
 def command(
-    keep: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("--keep", metavar="DIR", help="Leave raw files and recording in DIR.", show_default=False),
+        typer.Option(
+            "--output", "-o", metavar="DIR", help="Write raw files and recording into DIR.", show_default=False
+        ),
     ] = None,
     open_: Annotated[
         bool, typer.Option("--open", help="Show the incident in a browser, if there is a display; Ctrl-C ends it.")
     ] = False,
     json_: Json = False,
 ) -> None:
-    """The case that this tool was made for, rebuilt from its published figures and diagnosed. Needs no root.
+    """Rebuild and diagnose the founding incident on this machine. Needs no root.
 
-    Writes the files that the founding team had in hand (a profile of 96 cores, mpstat, dmesg, the journal, a copy of
-    /proc/cgroups), imports them as anybody's files, and explains them. Nothing on this machine is recorded or touched.
+    Generates the files that the engineers had (a profile of 96 cores, mpstat, dmesg, the journal, a copy of
+    /proc/cgroups) from their published figures, imports them, and explains them. Records and changes nothing of this
+    machine.
     """
-    place = _place() if keep is None else keep / "recording"
-    if keep is not None and (taken := [path for path in (place, keep / "raw") if path.exists()]):
+    place = _place() if output is None else output / "recording"
+    if output is not None and (taken := [path for path in (place, output / "raw") if path.exists()]):
         raise Failure(f"{taken[0]} exists already", "name another directory, or remove it")
     try:
         shutil.rmtree(place, ignore_errors=True)
-        _rebuild(place, keep / "raw" if keep else None, quiet=json_)
+        _rebuild(place, output / "raw" if output else None, quiet=json_)
     except OSError as error:
         raise Failure(
-            f"{error.filename or place} could not be written: {error.strerror}", "name a directory with --keep"
+            f"{error.filename or place} could not be written: {error.strerror}", "name a directory with --output"
         ) from error
     from zombiescope.store.reader import open_recording
 

@@ -15,7 +15,7 @@ from zombiescope.cli.failure import Failure
 from zombiescope.cli.output import Json, command_line, console, examples, note, print_document
 from zombiescope.cli.quantities import duration_s, within
 from zombiescope.cli.recording_argument import Dirs, Node, node_of, opened, place_of
-from zombiescope.cli.severity import FOUND, FailOn
+from zombiescope.cli.severity import FOUND, FailOnRequest
 from zombiescope.cli.typed import as_typed
 from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.questions.window import WindowQuestion
@@ -56,18 +56,21 @@ def command(
             "--output", "-o", metavar="FILE", help="Write a report: FILE.html or FILE.md.", show_default=False
         ),
     ] = None,
-    fail_on: FailOn = "warning",
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show everything that was ruled out.")] = False,
+    fail_on: FailOnRequest = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Show the whole plan, all evidence, and everything that was ruled out."),
+    ] = False,
     node: Node = None,
     json_: Json = False,
 ) -> int:
-    """What happened, who did it, how we know, what else it could have been, and what to do.
+    """Explain what happened, who caused it and how to fix it, with evidence.
 
-    --at T means the second at T, as everywhere; causes come before what they cause, so a minute to each side of it is
-    read.
+    Detects starved cores, tasks that keep the kernel busy, starved network cards and kernel messages, and names the
+    cause, the process and the culprit. Each fact has its number, time and source; causes that were ruled out are
+    listed.
 
-    Looks for cores that were lost, tasks that hog the kernel, starved network cards and what the kernel said, and
-    explains each with the numbers that prove it.
+    --at T examines one minute on each side of T.
     """
     _check(question, output, alone=live is None or not (directories or question.window.given))
     places = [(None, node)] if live is not None else _places(directories or [None], node)
@@ -102,7 +105,7 @@ def command(
     elif output is None:
         for one in found:
             show(one, verbose=verbose)
-    return FOUND if any(one.at_least(fail_on) for one in found) else 0
+    return FOUND if fail_on is not None and any(one.at_least(fail_on) for one in found) else 0
 
 
 def _check(question: DiagnoseQuestion, output: Path | None, *, alone: bool) -> None:
@@ -188,7 +191,12 @@ def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
         if line.whole:
             out.print(head + rest, soft_wrap=True)
             continue
-        room = max(out.width - head.cell_len, 20)
+        margin = max(out.width, 2 * head.cell_len)
+        tail = Text(line.tail, style="dim")
+        room = max(margin - head.cell_len - (tail.cell_len + 2 if line.tail else 0), 20)
         for number, part in enumerate(rest.wrap(out, room) if line.text else [rest]):
             part.rstrip()
-            out.print(head + part if number == 0 else Text.assemble(*line.below(head.cell_len)) + part)
+            if number == 0 and line.tail:
+                part.pad_right(room + 2 - part.cell_len)
+                part += tail
+            out.print(head + part if number == 0 else Text(" " * head.cell_len) + part)

@@ -53,13 +53,13 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """What changed between two windows, or between two recordings.
+    """Compare two windows, or two recordings.
 
     Cores, units, functions and memory cgroups of A and B side by side, the largest change first.
 
-    Windows of different length are made comparable: shares of the samples, cores kept busy, ratios of elapsed time.
+    Windows of different length are comparable: shares of samples, busy cores, ratios of elapsed time.
 
-    With -o it draws the differential flame graph: red grew, blue shrank, and what vanished stays visible.
+    With -o it draws the differential flame graph: red grew, blue shrank; functions that vanished stay visible.
     """
     kind = picture.format_of(output) if output else None
     first, second = sides.side(before, "A"), sides.side(after, "B")

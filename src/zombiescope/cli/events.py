@@ -40,10 +40,7 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Everything that happened.
-
-    NIC resets, lockups, restarts, cgroup churn, marks, and what the kernel warned of.
-    """
+    """List events: NIC resets, lockups, restarts, cgroup churn, marks, kernel warnings."""
     window = question.window
     if follow and (window.to or window.at):
         raise typer.BadParameter("--follow has no end; leave out --to and --at")

@@ -55,7 +55,7 @@ def command(
 
     perf-script, otlp, speedscope and firefox keep the time of every sample; collapsed and pprof add samples up.
 
-    Reading back with import keeps every stack and its count.
+    Importing such a file again keeps every stack and its count.
     """
     if output is None and json_:
         raise typer.BadParameter("--json describes a file; name it with -o")

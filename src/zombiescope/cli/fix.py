@@ -106,12 +106,12 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> int:
-    """The plan that ends an incident or a finding: what to do, what it touches, and how to go back.
+    """Show the plan that ends an incident or a finding; with --apply, carry it out.
 
-    Nothing is changed without --apply, which needs root. It stops at the first step that fails, writes down
-    every step before and after it, and then watches what the recorder sees.
+    The plan lists what each step does, what it touches, its risk, and how to undo it. Nothing changes without
+    --apply, which needs root. It logs every step, stops at the first step that fails, and then verifies the result.
 
-    Units and containers that others need, and whatever carries your session, are refused without --force-unit.
+    Units and containers that others need, or that carry your session, require --force-unit.
     """
     if root is not None or emit is not None or output is not None:
         if root is None or emit is None or incident is not None or apply or undo or try_for is not None or json_:

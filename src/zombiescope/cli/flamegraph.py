@@ -35,11 +35,12 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Where the time went: the flame graph of any past window.
+    """Draw the flame graph of any past window.
 
-    With --against it shows the difference of two windows, as if they were equally long; what vanished stays visible.
+    With --against it shows the difference of two windows, scaled to the same length; functions that vanished stay
+    visible.
 
-    What is too narrow to be seen is left out, and the graph says how much that is.
+    Frames too narrow to see are left out; the graph says how many.
     """
     kind = picture.format_of(output) if output else None
     with ExitStack() as stack:

@@ -35,11 +35,11 @@ def command(
 ) -> None:
     """Exempt a window from retention, now.
 
-    Without a window, the last ten minutes.
+    Without a window: the last ten minutes.
 
-    What of the window was never recorded cannot be kept: the answer says from when to when it is.
+    The answer says which part of the window was recorded.
 
-    Frozen windows may take a quarter of --max-bytes; beyond that the oldest of them go first.
+    Frozen windows can use a quarter of --max-bytes; beyond that the oldest are deleted.
     """
     from zombiescope.store.freeze import freeze
 

@@ -31,11 +31,11 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """When was the node busy: a sub-second heat map.
+    """Draw a sub-second heat map: when was the node busy?
 
-    A column is a second, a row a part of it: a stall of 40 ms shows in an hour of data.
+    A column is a second, a row a part of it: a stall of 40 ms is visible in an hour of data.
 
-    With --by core a row is a core. The HTML file also has the flame graph of whatever is selected in it.
+    With --by core a row is a core. The HTML file also has the flame graph of the selection.
     """
     kind = picture.format_of(output) if output else None
     with opened(directory, node) as recording:

@@ -26,7 +26,7 @@ _WORTH_SAYING_S = 1.0
 
 
 def command(question: HistoryQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """A month of the node, across reboots.
+    """Show a month of the node, across reboots.
 
     Points over time: saturated cores, zombies, restarts, NIC events.
 

@@ -64,9 +64,9 @@ def command(
     format_: Format = None,
     json_: Json = False,
 ) -> None:
-    """Make a recording of what others recorded.
+    """Make a recording from files of other tools.
 
-    Several files become one recording on one axis of time. What cannot be read is counted and named.
+    Several files become one recording on one time axis. Lines that cannot be read are counted and listed.
     """
     from zombiescope.imports.session import Options
 

@@ -27,10 +27,7 @@ _GAPS_SHOWN = 10
 
 
 def command(directory: Dir = None, utc: Utc = False, node: Node = None, json_: Json = False) -> None:
-    """What is in a recording.
-
-    Who was recorded, from when to when, how much of what, and where it is blind.
-    """
+    """Describe a recording: node, time span, tables, size and gaps."""
     with opened(directory, node) as recording:
         if json_:
             from zombiescope.documents.info import answer

@@ -63,15 +63,15 @@ from zombiescope.cli.application import Application
 from zombiescope.cli.failure import one_line
 from zombiescope.cli.options import expanded
 from zombiescope.cli.output import note, paragraphs
+from zombiescope.cli.renamed import current
 
 _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
-    ("Record", (up, record, agent, status, selftest, mark)),
+    ("Start here", (up, check, top, status, diagnose, fix)),
+    ("Record", (record, agent, selftest, mark)),
     (
-        "Look",
+        "Inspect",
         (
             serve,
-            check,
-            top,
             cores,
             delays,
             gpu,
@@ -87,7 +87,7 @@ _COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
             info,
         ),
     ),
-    ("Explain", (diagnose, audit, fix, demo)),
+    ("Explain", (audit, demo)),
     ("Keep", (import_, freeze, pack, compact)),
     ("Share", (export, push, ship, mcp)),
 )
@@ -113,7 +113,7 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback(
-    epilog="New here: [bold]zombiescope demo[/bold] shows what it finds, [bold]zombiescope check[/bold] looks at this "
+    epilog="New here: [bold]zombiescope demo[/bold] shows what it finds, [bold]zombiescope check[/bold] examines this "
     "node for ten seconds, [bold]zombiescope up[/bold] records it. Every command has examples in its --help."
 )
 def _zombiescope(
@@ -121,7 +121,10 @@ def _zombiescope(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """A flight recorder for Linux nodes: which core was starved, by whom, in which kernel function."""
+    """A flight recorder and doctor for Linux nodes: which core was starved, by which process, in which kernel function.
+
+    Explain an incident that is over: zombiescope diagnose --at 12:03:22
+    """
 
 
 for _panel, _modules in _COMMANDS:
@@ -161,11 +164,11 @@ def _leave(code: int) -> NoReturn:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and answer its exit code."""
+    """Run one command and return its exit code."""
     interrupts = interrupt.Interrupts() if threading.current_thread() is threading.main_thread() else None
     try:
         with interrupts or nullcontext():
-            result = app(args=list(arguments), prog_name="zombiescope", standalone_mode=False)
+            result = app(args=current(arguments), prog_name="zombiescope", standalone_mode=False)
     except typer.TyperException as error:
         return _wrong_usage(error)
     except (KeyboardInterrupt, typer.Abort):

@@ -5,18 +5,16 @@ each command, zombiescope-record.1 and so on. What they say is what --help says.
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator
-from enum import EnumType
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import typer.main
 
+from zombiescope.cli import help as help_
 from zombiescope.cli.main import app
 
-_MARKUP = re.compile(r"\[/?[a-z]+(?: [a-z]+)*\]")
 _EXIT = (
     ("0", "done"),
     ("1", "could not run; one line on standard error says why and what to do"),
@@ -50,55 +48,22 @@ def _commands(words: tuple[str, ...], command: Any) -> Iterator[tuple[tuple[str,
 
 def _page(words: tuple[str, ...], command: Any) -> str:
     name = "-".join(words)
-    said = _paragraphs(command.help)
+    said = help_.paragraphs(command.help)
     parts = [
         f'.\\" Made from the command by zombiescope.cli.manual.\n.TH {name.upper()} 1 "" '
         f'"zombiescope {version("zombiescope")}" "User Commands"',
         f".SH NAME\n{_text(name)} \\- {_text(said[0].rstrip('.'))}" if said else "",
-        f".SH SYNOPSIS\n.B {_text(' '.join(words))}\n{_text(_synopsis(command))}",
+        f".SH SYNOPSIS\n.B {_text(' '.join(words))}\n{_text(help_.synopsis(command))}",
         ".SH DESCRIPTION\n" + "\n.PP\n".join(map(_text, said)),
         *_listed("COMMANDS", [(each, _first(one.help)) for each, one in getattr(command, "commands", {}).items()]),
-        *_listed("ARGUMENTS", [_argument(one) for one in command.params if one.param_type_name == "argument"]),
-        *_listed("OPTIONS", [_option(one) for one in command.params if one.param_type_name == "option"]),
+        *_listed("ARGUMENTS", [help_.argument(one) for one in command.params if one.param_type_name == "argument"]),
+        *_listed("OPTIONS", [help_.option(one) for one in command.params if one.param_type_name == "option"]),
         _examples(command.epilog),
         *(_listed("ENVIRONMENT", _ENVIRONMENT) if len(words) == 1 else ()),
         *_listed("EXIT STATUS", _EXIT),
         _see_also(words, command),
     ]
     return "\n".join(part for part in parts if part) + "\n"
-
-
-def _synopsis(command: Any) -> str:
-    if getattr(command, "commands", None):
-        return "COMMAND [OPTIONS] ..."
-    names = [_argument(one)[0] for one in _arguments(command)]
-    needed = [one.required for one in _arguments(command)]
-    return " ".join(["[OPTIONS]", *(n if must else f"[{n}]" for n, must in zip(names, needed, strict=True))])
-
-
-def _arguments(command: Any) -> list[Any]:
-    return [one for one in command.params if one.param_type_name == "argument"]
-
-
-def _argument(one: Any) -> tuple[str, str]:
-    return one.metavar or one.name.upper(), one.help or ""
-
-
-def _option(one: Any) -> tuple[str, str]:
-    names = ", ".join([*one.opts, *one.secondary_opts])
-    value = "" if one.is_flag else f" {one.metavar or _choices(one) or 'VALUE'}"
-    default = one.default if one.show_default and isinstance(one.default, str | int | float) else None
-    shown = "" if default is None or isinstance(default, bool) or default == "" else f" Default: {default}."
-    return names + value, f"{one.help or ''}{shown}"
-
-
-def _choices(one: Any) -> str:
-    """As --help shows them: of a Literal or an Enum."""
-    annotation: Any = one.type_descriptor.annotation
-    if get_origin(annotation) is Literal:
-        return "|".join(map(str, get_args(annotation)))
-    members: list[Any] = list(annotation) if isinstance(annotation, EnumType) else []
-    return "|".join(str(each.value) for each in members)
 
 
 def _listed(heading: str, rows: Any) -> Iterator[str]:
@@ -108,7 +73,7 @@ def _listed(heading: str, rows: Any) -> Iterator[str]:
 
 
 def _examples(epilog: str | None) -> str:
-    lines = [line.removeprefix("$ ") for line in (epilog or "").splitlines() if line.startswith("$ ")]
+    lines = help_.examples(epilog)
     return ".SH EXAMPLES\n.nf\n" + "\n".join(map(_text, lines)) + "\n.fi" if lines else ""
 
 
@@ -118,12 +83,8 @@ def _see_also(words: tuple[str, ...], command: Any) -> str:
     return ".SH SEE ALSO\n" + _text(", ".join([*above, *below]))
 
 
-def _paragraphs(text: str | None) -> list[str]:
-    return [" ".join(_MARKUP.sub("", part).split()) for part in (text or "").split("\n\n") if part.strip()]
-
-
 def _first(text: str | None) -> str:
-    return next(iter(_paragraphs(text)), "")
+    return next(iter(help_.paragraphs(text)), "")
 
 
 def _text(text: str) -> str:

@@ -22,7 +22,7 @@ def command(
 ) -> None:
     """Put a mark on the time axis.
 
-    The recorder running here writes it down as an event. From Python: zombiescope.mark("epoch 12").
+    The recorder of this machine stores it as an event. From Python: zombiescope.mark("epoch 12").
     """
     if not text.strip():
         raise typer.BadParameter("TEXT is empty")

@@ -65,7 +65,7 @@ def _option(each: Declared, name: str) -> Parameter:
     said = each.parameter
     default = None if each.default == () else each.default
     info = typer.Option(
-        _written(each, name),
+        *_written(each, name),
         metavar=said.metavar,
         help=said.help,
         min=said.low if _is_number(each) else None,
@@ -78,11 +78,12 @@ def _option(each: Declared, name: str) -> Parameter:
     return Parameter(each.field, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[_type(each), info])
 
 
-def _written(each: Declared, name: str) -> str:
+def _written(each: Declared, name: str) -> tuple[str, ...]:
     if each.parameter.flags:
-        return "/".join(f"--{choice}" for choice in _choices(each))
+        return ("/".join(f"--{choice}" for choice in _choices(each)),)
     name = name.replace("_", "-")
-    return f"--{name}/--no-{name}" if each.type == bool | None else f"--{name}"
+    first = f"--{name}/--no-{name}" if each.type == bool | None else f"--{name}"
+    return (first, *(f"--{other}" for other in each.parameter.also))
 
 
 def _choices(each: Declared) -> tuple[str, ...]:

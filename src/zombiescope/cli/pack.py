@@ -36,9 +36,9 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Put a window into one portable file.
+    """Copy a window into one portable file.
 
-    Every command reads it in place of DIR. Without a window, all of the recording.
+    Every command reads it instead of DIR. Without a window: the whole recording.
     """
     if out_path.exists() and not force:
         raise Failure(f"{out_path} exists", "choose another name, or add --force")

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from zombiescope.query.exports.samples import ExportSamples
 
 EXAMPLES = examples(
-    "push --last 10m --to pyroscope http://pyroscope:4040",
-    "push --last 1h --to parca http://parca:7070 --label team=ml",
-    "push x.zscope --to otlp https://collector:4318 --token-file key",
-    "push --from 12:00 --until 12:10 --to parca http://parca:7070",
+    "push --last 10m --as pyroscope http://pyroscope:4040",
+    "push --last 1h --as parca http://parca:7070 --label team=ml",
+    "push x.zscope --as otlp https://collector:4318 --token-file key",
+    "push --since 12:00 --until 12:10 --as parca http://parca:7070",
 )
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
@@ -33,10 +33,10 @@ TARGETS: tuple[Target, ...] = ("pyroscope", "parca", "otlp")
 
 
 def command(
-    question: Annotated[ProfileQuestion, {"to": "until"}],
+    question: ProfileQuestion,
     peer: Annotated[
         list[str],
-        typer.Option("--to", metavar="PEER", help="What the peer is: pyroscope, parca or otlp.", show_default=False),
+        typer.Option("--as", metavar="FORMAT", help="Protocol: pyroscope, parca or otlp.", show_default=False),
     ],
     arguments: Annotated[
         list[str],
@@ -79,9 +79,9 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Send the samples of a window to Pyroscope, Parca, or whoever takes OTLP profiles.
+    """Send the samples of a window to Pyroscope, Parca or an OTLP receiver.
 
-    A window is sent in pieces of --every, since Pyroscope and Parca keep the time of a piece and not of a sample.
+    The window is sent in pieces of --every, because Pyroscope and Parca keep the time of a piece, not of each sample.
     """
     target = _target(peer)
     directory, url = _place(arguments)
@@ -139,7 +139,7 @@ def _all_labels(samples: ExportSamples, given: dict[str, str]) -> dict[str, str]
 def _target(given: list[str]) -> Target:
     found = [each for each in TARGETS if given == [each]]
     if not found:
-        raise typer.BadParameter(f"--to names one peer: {', '.join(TARGETS)}; the window ends with --until")
+        raise typer.BadParameter(f"--as names one protocol: {', '.join(TARGETS)}")
     return found[0]
 
 
@@ -162,7 +162,7 @@ def _headers(given: list[str] | None, token_file: Path | None) -> dict[str, str]
     try:
         token = token_file.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
         raise Failure(f"--token-file {token_file} cannot be read: {why}") from error
     if not token or not token.isprintable():
         raise Failure(f"--token-file {token_file} holds no token", "write the token into it, on one line")

@@ -27,10 +27,10 @@ _SPANS = 12
 
 
 def command(question: PythonQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """What threads were doing in Python: function, file and line.
+    """Show what threads were doing in Python: function, file and line.
 
-    Read from outside, without preparing the program: hot processes, those that wait and those on a GPU. Of one thread
-    alone (--tid) it is told over time.
+    Read from outside, without instrumentation, from processes that are busy, that wait, or that use a GPU. For one
+    thread (--tid) it is shown over time.
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.python import answer

@@ -203,7 +203,7 @@ def command(
 ) -> None:
     """Record this node until stopped.
 
-    Ctrl-C and SIGTERM end it cleanly. What it may not read is left out and listed, with the command that grants it.
+    Ctrl-C and SIGTERM end it cleanly. Sources that it may not read are listed with the command that grants each.
     """
     if event not in ("cpu-clock", "cycles"):
         raise typer.BadParameter(f"--event {event!r} is not known; it is cpu-clock or cycles")

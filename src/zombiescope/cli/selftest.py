@@ -19,10 +19,10 @@ EXAMPLES = examples(
 
 
 def command(json_: Json = False) -> None:
-    """Diagnose a small built-in recording with this installation's libraries.
+    """Check that this installation can diagnose, with a small built-in recording.
 
-    Runs the same process as the live diagnosis, whose first pass this is. It needs no privileges and writes nothing.
-    Exit code 1 if the pass crashes, hangs or finds something else than the recording holds.
+    Runs the same process as the live diagnosis, needs no privileges and writes nothing. Exits 1 if the pass crashes,
+    hangs or finds something else than the recording contains.
     """
     from zombiescope.diagnosis.selftest import process
 

@@ -79,10 +79,10 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """The web page over recordings: cores, heat map, flame graph, diagnosis.
+    """Open recordings in the web UI: cores, heat map, flame graph, diagnosis.
 
-    It listens on this machine only, reads only, and changes nothing. It requires a token, which is made anew and shown
-    once, in the address to open.
+    Listens on this machine only and is read-only. It requires a token, which is part of the address that it prints; a
+    restart creates a new one.
     """
     chosen: list[str] | list[None] = directories or ([] if fleet is not None else [None])
     if fleet is not None and "://" not in fleet and not Path(fleet).is_dir():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,17 +15,16 @@ FOUND = 3
 
 def _severity(text: str) -> str:
     if text not in SEVERITIES:
-        raise typer.BadParameter(f"{text!r} is not a severity; it is {', '.join(SEVERITIES)}")
+        raise typer.BadParameter(f"unknown severity {text!r}; choose {', '.join(SEVERITIES)}")
     return text
 
 
-FailOn = Annotated[
-    str,
-    typer.Option(
-        "--fail-on",
-        parser=_severity,
-        metavar="SEVERITY",
-        autocompletion=severities,
-        help="Exit 3 if anything found is at least this severe: info, warning, critical.",
-    ),
-]
+_OPTION: dict[str, Any] = {
+    "parser": _severity,
+    "metavar": "SEVERITY",
+    "autocompletion": severities,
+    "help": "Exit 3 if anything found is at least this severe: info, warning, critical.",
+}
+FailOn = Annotated[str, typer.Option("--fail-on", **_OPTION)]
+FailOnRequest = Annotated[str | None, typer.Option("--fail-on", show_default=False, **_OPTION)]
+"""Of commands that explain: finding something is what they are for, and no failure unless asked."""

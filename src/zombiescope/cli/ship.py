@@ -56,10 +56,10 @@ def command(
     node: Node = None,
     json_: Json = False,
 ) -> None:
-    """Send frozen windows, or all of a recording, to an object store or a directory.
+    """Copy frozen windows, or a whole recording, to an object store or a directory.
 
-    The layout over there is that of a recording (node=NAME/date=...): every command reads a copy of it, and so does
-    the fleet. What is there already is not sent again. The agent does the same by itself, all the time.
+    The target has the layout of a recording (node=NAME/date=...), so every command and fleet report can read it.
+    Files that are already there are skipped. The agent ships by itself.
     """
     from zombiescope.store.shipping.policy import ShippingPolicy
 

@@ -29,11 +29,11 @@ _LEAF_FRAMES = 12
 
 
 def command(question: StacksQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """Who ran, and the hottest functions and stacks, of any past window.
+    """List who ran, and the hottest functions and stacks, in any past window.
 
-    Self is time in the function, total is time in it and in what it called.
+    Self is time in the function; total includes the functions that it called.
 
-    Functions that only switch interrupts back on look hot and are not: they are charged to their callers.
+    Functions that only re-enable interrupts look hot but are not; their time is charged to their callers.
     """
     with opened(directory, node) as recording:
         from zombiescope.documents.stacks import answer

@@ -44,10 +44,9 @@ def command(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Is a recorder running here, and how is it doing.
+    """Show running recorders: uptime, gaps, cost, parts and open incidents.
 
-    Since when, where it is blind, what it costs, and which of its parts do not work. With DIR: of the recorder that
-    writes into it.
+    With DIR: the recorder that writes into it.
     """
     from zombiescope.documents.status import answer
 

@@ -34,12 +34,12 @@ def command(
     schedule: record.Schedule = True,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
-    """Record this node, diagnose it meanwhile, and show it on a web page.
+    """Record this node, diagnose it live, and show it on a web page.
 
-    When a core is lost, a task hogs the kernel or the kernel complains, that is diagnosed within seconds and reported
-    here.
+    When a core is starved, a task keeps the kernel busy or the kernel reports an error, the diagnosis appears here
+    within seconds.
 
-    It keeps the last twelve hours, at most 2 GB. Ctrl-C stops it.
+    Keeps the last 12 hours, at most 2 GB. Ctrl-C stops it.
     """
     if recorder := locate.running_recorder():
         raise Failure(

@@ -13,5 +13,5 @@ def headline(case: Case, because: str) -> str:
         return because
     seconds = max(symptom.seconds for symptom in lost)
     if len(cores) == 1:
-        return f"core {cores[0]} was lost for {seconds:.0f} s: {because}"
-    return f"{len(cores)} cores were lost, for up to {seconds:.0f} s: {because}"
+        return f"core {cores[0]} starved for {seconds:.0f} s: {because}"
+    return f"{len(cores)} cores starved for up to {seconds:.0f} s: {because}"

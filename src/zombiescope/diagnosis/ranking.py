@@ -141,7 +141,9 @@ def judge(case: Case, pattern: Pattern, share: float, signature: Signature | Non
     if pattern.signatures and pattern.scope == "hog" and not case.has_suspect and case.in_span.any():
         return RuledOut(pattern.id, "nobody held a core in the kernel before it", 0.0, "cores")
     if pattern.signatures and share < pattern.least_share:
-        because = f"its functions account for {share * 100:.1f}% of the kernel time"
+        because = (
+            f"its functions have {share * 100:.1f}% of the kernel time" if share else "no samples in its functions"
+        )
         return RuledOut(pattern.id, because, round(share, 4), "ratio")
     cores = pattern.cores(case, signature) if signature else 0.0
     if pattern.signatures and cores < RANKED_LEAST_CORES:

@@ -89,7 +89,7 @@ def _as_many(one: Restarts, view: CgroupsView) -> Match | None:
         or not RESTARTS_FIT_ZOMBIES[0] <= dying / one.ever <= RESTARTS_FIT_ZOMBIES[1]
     ):
         return None
-    said = f"{one.unit} restarted {one.ever:,} times, and {dying:,} removed memory cgroups are left"
+    said = f"{one.unit} restarted {one.ever:,} times and left {dying:,} dead memory cgroups"
     return Match(one.unit, said, one.ever, "restarts")
 
 

@@ -45,7 +45,7 @@ class AuditAnswer:
 
 def answer(question: AuditQuestion, catalogue: Sequence[Path] = ()) -> AuditAnswer:
     """Raises what audit.examine and audit.baseline.parse do."""
-    audit = examine(question.root, question.live, catalogue=catalogue)
+    audit = examine(question.root, question.systemd, catalogue=catalogue)
     allow = question.allow
     lines = baseline.parse(allow.read_bytes(), str(allow)) if allow is not None else ()
     return AuditAnswer(question, audit, baseline.split(audit.findings, lines))

@@ -48,7 +48,7 @@ class Diagnosis:
 
         text = [self.answer.heading, ""]
         for line in lines(self.answer.found, lambda at_us: self.answer.window.clock(at_us, 1)):
-            text.append("".join(piece for piece, _ in (*line.head, *line.text)).rstrip())
+            text.append(line.plain)
         return "\n".join(text)
 
     def _repr_html_(self) -> str:

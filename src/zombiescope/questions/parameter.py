@@ -30,6 +30,8 @@ class Parameter:
     metavar: str | None = None
     name: str | None = None
     """As the field, unless Python reserves the word."""
+    also: tuple[str, ...] = ()
+    """Further names on the command line."""
     low: float | None = None
     high: float | None = None
     foreign_high: float | None = None

@@ -26,7 +26,7 @@ _AGAINST = "Show how the window differs from FROM..TO (on the command line also 
 _PRUNE = "Leave out what is narrower; 0 keeps everything. Default: what cannot be seen, or keeps a file below 1 MB."
 _NODES = "At most so many; the answer says what is left out."
 _STEP = "The time of one point. Default: as fits."
-_LIVE = "Ask the running systemd over D-Bus, or do not; without either it is asked when the root is /."
+_SYSTEMD = "Query the running systemd over D-Bus, or do not. Default: only if the root is /."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class FlamegraphQuestion(ProfileQuestion):
     against: Side | None = parameter(
         None, _AGAINST, metavar="FROM..TO", longest=200, parse=sides.side, foreign=sides.window
     )
-    by: GroupedBy = parameter("none", "The root level: whose the stacks are; owner is the unit or pod.")
+    by: GroupedBy = parameter("none", "What the root level groups stacks by; owner is the unit or pod.")
     prune: float | None = parameter(None, _PRUNE, metavar="RATIO", low=0, high=1)
     nodes: int = parameter(100_000, _NODES, low=1, high=MOST_NODES, only="web")
 
@@ -56,8 +56,8 @@ class FlamechartQuestion(ProfileQuestion):
 @dataclass(frozen=True, slots=True)
 class HeatmapQuestion(ProfileQuestion):
     by: Literal["subsecond", "core"] = parameter("subsecond", "Rows: parts of the second, or cores.")
-    rows: int = parameter(50, "How many parts a second is cut into.", metavar="N", low=1, high=1000)
-    columns: int = parameter(20_000, "At most so many; neighbours are added up.", low=1, high=200_000, only="web")
+    rows: int = parameter(50, "Rows per second.", metavar="N", low=1, high=1000)
+    columns: int = parameter(20_000, "Most columns; neighbours are added up.", low=1, high=200_000, only="web")
     paint: str | None = parameter(None, "Also count samples with a function matching RE.", metavar="RE", only="web")
 
     def painted(self) -> Filters | None:
@@ -75,20 +75,20 @@ class HeatmapQuestion(ProfileQuestion):
 @dataclass(frozen=True, slots=True)
 class StacksQuestion(ProfileQuestion):
     top: int = parameter(20, "How many functions, and how many stacks.", metavar="N", low=1, foreign_high=10_000)
-    by: Level = parameter("process", "Whom the table of who ran counts.")
+    by: Level = parameter("process", "What the table of who ran counts.")
 
 
 @dataclass(frozen=True, slots=True)
 class WhoQuestion(ProfileQuestion):
-    by: Level = parameter("process", "Who is counted; owner is the unit or pod.")
-    top: int = parameter(100, "At most so many.", low=1, high=10_000)
+    by: Level = parameter("process", "What to count; owner is the unit or pod.")
+    top: int = parameter(100, "Most rows.", low=1, high=10_000)
 
 
 @dataclass(frozen=True, slots=True)
 class TracksQuestion(ProfileQuestion):
-    by: Level = parameter("process", "Who has a track; owner is the unit or pod.")
-    top: int = parameter(12, "At most so many tracks, of those that ran most.", low=1, high=200)
-    columns: int = parameter(1_200, "At most so many points.", low=1, high=20_000)
+    by: Level = parameter("process", "What has a track; owner is the unit or pod.")
+    top: int = parameter(12, "Most tracks, those that ran most first.", low=1, high=200)
+    columns: int = parameter(1_200, "Most points.", low=1, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class CoresQuestion(Question):
     hottest: int | None = parameter(
         None, "Only the N cores that the kernel held longest.", metavar="N", low=1, foreign_high=10_000
     )
-    gpu: bool = parameter(False, "The GPUs instead: how busy, how hot, why slow, and who is on them.")
+    gpu: bool = parameter(False, "Show the GPUs instead: utilisation, temperature, throttling and users.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class SeriesQuestion(Question):
     """Something drawn over the one axis of time."""
 
     window: WindowQuestion = WHOLE
-    columns: int = parameter(1_200, "At most so many columns or points.", low=1, high=20_000)
+    columns: int = parameter(1_200, "Most columns or points.", low=1, high=20_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,9 +189,7 @@ class LanesQuestion(SeriesQuestion):
     """The filters are those of the Python lanes: processes and threads are rows there only."""
 
     filters: FilterQuestion = NO_FILTERS
-    threads: int = parameter(
-        THREADS, "At most so many Python threads, main threads of GPU processes first.", low=1, high=500
-    )
+    threads: int = parameter(THREADS, "Most Python threads, main threads of GPU processes first.", low=1, high=500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +197,16 @@ class DiagnoseQuestion(Question):
     window: WindowQuestion = WHOLE
     incident: str | None = parameter(
         None,
-        "Only this one: its id, or the start of it, as status shows it.",
+        "Only this incident: its id, or the start of it.",
         metavar="ID",
         only="command",
     )
     ray_job: str | None = parameter(
-        None, "What happened to this Ray job: its time and its cores.", metavar="ID", only="command"
+        None, "Only what affected this Ray job: its time and its cores.", metavar="ID", only="command"
     )
     pod: str | None = parameter(
         None,
-        "What happened to this pod (its name or uid, or Deployment/web): its time and cores.",
+        "Only what affected this pod: its name, its uid, or Deployment/web.",
         metavar="NAME",
         only="command",
     )
@@ -222,7 +220,7 @@ class DiagnoseQuestion(Question):
 class AuditQuestion(Question):
     """Only the command line asks this; a server examines the machine that it runs on."""
 
-    root: Path = parameter(Path("/"), "The root directory to examine: an unpacked image.", metavar="PATH")
-    allow: Path | None = parameter(None, "Findings that are accepted: an id and a reason a line.", metavar="FILE")
-    at_least: Severity = parameter("info", "Leave out what is less severe.")
-    live: bool | None = parameter(None, _LIVE)
+    root: Path = parameter(Path("/"), "Root directory to examine: an unpacked image.", metavar="PATH")
+    allow: Path | None = parameter(None, "Accepted findings: an id and a reason per line.", metavar="FILE")
+    at_least: Severity = parameter("info", "Lowest severity to show.")
+    systemd: bool | None = parameter(None, _SYSTEMD)

@@ -104,9 +104,13 @@ class WindowQuestion(Question):
 
     last: str | None = parameter(None, "The last 30s, 5m, 2h ... of the recording.", **_TEXT | {"metavar": "DURATION"})
     from_: str | None = parameter(
-        None, "From 12:03:22, an ISO time, Unix seconds, or +30s after the start.", name="from", **_TEXT
+        None,
+        "From 12:03:22, an ISO time, Unix seconds, or +30s after the start.",
+        name="from",
+        also=("since",),
+        **_TEXT,
     )
-    to: str | None = parameter(None, "Up to T, written the same way.", **_TEXT)
+    to: str | None = parameter(None, "Up to T, in the same form.", also=("until",), **_TEXT)
     at: str | None = parameter(None, "The one second (or tick, if longer) at T.", **_TEXT)
     utc: bool = parameter(False, "Read and print times in UTC, not in the node's zone.", panel=_PANEL, only="command")
     reach_us: int | None = None

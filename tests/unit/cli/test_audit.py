@@ -107,7 +107,7 @@ def test_own_entries(cli: Cli, tmp_path: Path) -> None:
         (("--root", UBUNTU, "--catalogue", "{bad}"), 1, "is not TOML"),
         (("--root", UBUNTU, "--write-allow", "{bad}"), 1, "exists already"),
         (("--root", UBUNTU, "--sarif", "/no/such/file"), 1, "/no/such/file could not be written"),
-        (("--fail-on", "terrible"), 2, "'terrible' is not a severity"),
+        (("--fail-on", "terrible"), 2, "unknown severity 'terrible'"),
     ],
 )
 def test_what_went_wrong_is_one_line(cli: Cli, tmp_path: Path, options: tuple[str, ...], code: int, said: str) -> None:

@@ -322,15 +322,14 @@ def test_an_empty_window_is_not_packed(cli: Cli, written: Written, tmp_path: Pat
         ["export", "DIR", "--format", "svg"],
         ["export", "DIR", "--format", "collapsed", "--json"],
         ["push", "DIR", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "jaeger", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp"],
-        ["push", "DIR", "--to", "otlp", "--until", "noon", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp", "--to", "+5s", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp", "--to", "parca", "http://127.0.0.1:1"],
-        ["push", "DIR", "DIR", "--to", "otlp", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp", "--label", "team", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp", "--header", "a b=c", "http://127.0.0.1:1"],
-        ["push", "DIR", "--to", "otlp", "--every", "10ms", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "jaeger", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "otlp"],
+        ["push", "DIR", "--as", "otlp", "--to", "noon", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "otlp", "--as", "parca", "http://127.0.0.1:1"],
+        ["push", "DIR", "DIR", "--as", "otlp", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "otlp", "--label", "team", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "otlp", "--header", "a b=c", "http://127.0.0.1:1"],
+        ["push", "DIR", "--as", "otlp", "--every", "10ms", "http://127.0.0.1:1"],
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_2(cli: Cli, written: Written, arguments: Sequence[str]) -> None:
@@ -369,8 +368,9 @@ def test_every_command_has_examples_and_a_page(cli: Cli, name: str) -> None:
     done = cli(name, "--help")
     assert done.code == 0
     assert "Examples" in done.out
-    assert "<bool>" not in done.out, "a switch takes no value"
-    assert f"$ zombiescope {name}" in done.out
+    assert not {"<bool>", "<str>", "<list[str]>", "<int range>"} & set(done.out.split()), "no types of Python"
+    assert done.out.index("Examples:") < done.out.index("Options:")
+    assert f"\n  zombiescope {name}" in done.out
     page = Path(__file__).parents[3] / "docs" / "commands" / f"{name}.md"
     options = {word.strip("│,;. ") for word in done.out.split() if word.startswith("--") and len(word) > 2}
     missing = [option for option in options - {"--help"} if option not in page.read_text()]
@@ -435,6 +435,27 @@ def test_help_breaks_no_example_and_no_sentence_at_80_columns(cli: Cli) -> None:
     for _, modules in main._COMMANDS:
         for module in modules:
             lines = module.EXAMPLES.split("\n\n")[1:]
-            assert [line for line in lines if len(line) > 78] == [], module.__name__
-    text = cli("diagnose", "--help").out
-    assert " cards and what the kernel said, and explains each with the numbers that prove  \n" in text
+            assert [line for line in lines if len(line) > 80] == [], module.__name__
+    words = {name: cli(name, "--help", COLUMNS="80").out for name in COMMANDS}
+    assert [line for text in words.values() for line in text.splitlines() if len(line) > 80] == []
+    whole = " ".join(words["diagnose"].split())
+    assert "names the cause, the process and the culprit. Each fact has its number, time and source" in whole
+
+
+def test_finding_something_is_no_failure_of_diagnose_unless_asked(cli: Cli, tmp_path: Path) -> None:
+    place = str(tmp_path / "case")
+    assert cli("demo", "--output", place, "--json").code == 0
+    recording = f"{place}/recording"
+    assert cli("diagnose", recording, "--last", "30s").code == 0
+    assert cli("diagnose", recording, "--last", "30s", "--fail-on", "critical").code == 3
+    since = cli("cores", recording, "--since", "+10s", "--until", "+12s", "--json")
+    assert since.document == cli("cores", recording, "--from", "+10s", "--to", "+12s", "--json").document
+
+
+def test_an_option_works_under_its_old_name_and_says_the_new_one(cli: Cli, tmp_path: Path) -> None:
+    done = cli("demo", "--keep", str(tmp_path / "case"), "--json")
+    assert done.code == 0
+    assert "--keep is now --output" in done.err
+    wrong = cli("push", "DIR", "--to", "otlp", "http://127.0.0.1:1")
+    assert "--to is now --as" in wrong.err
+    assert "--as is now" not in cli("push", "DIR", "--to", "noon", "--as", "otlp", "http://127.0.0.1:1").err

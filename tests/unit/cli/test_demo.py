@@ -50,14 +50,19 @@ def one_line(text: str) -> str:
 
 def test_the_first_screen_names_hog_culprit_and_how_it_is_known(demo: Done) -> None:
     assert demo.out.splitlines()[2].startswith(
-        "CRITICAL  core 39 was lost for 6 s: kubelet makes the kernel walk 68,440"
+        "CRITICAL  core 39 starved for 6 s: kubelet walks 68,440 dead memory cgroups"
     )
     sure = calibrated(CALIBRATION_STRONGEST)  # all evidence there is
-    assert f"zombie-memcg  confidence {sure:.2f}, seen on a real kernel" in demo.out
-    assert "└─ culprit          ecs.service" in demo.out
+    assert f"zombie-memcg · confidence {sure:.2f} · reproduced on Linux 6.18" in demo.out
     assert demo.err.count("\n") == 1
-    assert "       systemctl disable --now ecs.service\n" in demo.out
-    assert "release them: memory.force_empty (v1) or memory.reclaim (v2) of the surviving parent" in one_line(demo.out)
+    assert "            systemctl disable --now ecs.service\n" in demo.out
+    answer = demo.out.partition("look at it yourself")[0].splitlines()
+    assert len(answer) <= 40, "one screen"
+    assert max(len(line) for line in answer if not line.startswith("Next: ")) <= 80
+    order = ("CRITICAL", "  Fix", "  Cause", "  Impact", "  Evidence", "  Ruled out", "Next: ")
+    at = [next(number for number, line in enumerate(answer) if line.startswith(head)) for head in order]
+    assert at == sorted(at)
+    assert "incident " in answer[4]
 
 
 def test_what_it_says_to_type_can_be_pasted(demo: Done, home: Path) -> None:
@@ -179,7 +184,7 @@ def test_a_damaged_recording_is_one_line_or_a_diagnosis(cli: Cli, recording: str
 def test_keep_removes_nothing_that_was_there(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "recording").mkdir()
     (tmp_path / "recording/precious").touch()
-    done = cli("demo", "--keep", str(tmp_path))
+    done = cli("demo", "--output", str(tmp_path))
     assert (done.code, done.out) == (1, "")
     assert "recording exists already; name another directory" in done.err
     assert (tmp_path / "recording/precious").exists()

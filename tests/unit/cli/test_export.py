@@ -122,7 +122,7 @@ def stand_in() -> Iterator[StandIn]:
 
 
 def test_push_says_what_was_accepted(cli: Cli, written: Written, stand_in: StandIn) -> None:
-    done = cli("push", str(written.dir), "--to", "pyroscope", stand_in.url, "--name", "train", "--json")
+    done = cli("push", str(written.dir), "--as", "pyroscope", stand_in.url, "--name", "train", "--json")
     assert (done.code, done.err) == (0, "")
     told = done.document
     assert told["schema"] == "zombiescope.push/1"
@@ -133,7 +133,7 @@ def test_push_says_what_was_accepted(cli: Cli, written: Written, stand_in: Stand
 
 def test_push_takes_window_filters_and_the_default_recording(cli: Cli, written: Written, stand_in: StandIn) -> None:
     options = ("--from", "+10s", "--until", "+16s", "--cpu", "3", "--every", "2s", "--label", "team=x", "--json")
-    done = cli("push", "--to", "otlp", stand_in.url, *options, ZOMBIESCOPE_DIR=str(written.dir))
+    done = cli("push", "--as", "otlp", stand_in.url, *options, ZOMBIESCOPE_DIR=str(written.dir))
     assert (done.document["accepted"], done.document["requests"]) == (6 * 99, 3)
 
 
@@ -141,7 +141,7 @@ def test_push_sends_headers_and_token(cli: Cli, written: Written, stand_in: Stan
     secret = cli.home / "token"
     secret.write_text("s3cret\n")
     options = ("--header", "X-Scope-OrgID=team 7", "--token-file", str(secret), "--every", "1h")
-    done = cli("push", str(written.dir), "--to", "otlp", stand_in.url, *options)
+    done = cli("push", str(written.dir), "--as", "otlp", stand_in.url, *options)
     assert done.code == 0
     assert f"accepted {written.samples:,} samples in 1 requests" in done.err
     headers = stand_in.asked[0].headers
@@ -151,7 +151,7 @@ def test_push_sends_headers_and_token(cli: Cli, written: Written, stand_in: Stan
 
 def test_a_refusal_is_one_line_and_says_how_far_it_came(cli: Cli, written: Written, stand_in: StandIn) -> None:
     stand_in.answers = [(200, {}, b""), (401, {}, b"who are you")]
-    done = cli("push", str(written.dir), "--to", "pyroscope", stand_in.url)
+    done = cli("push", str(written.dir), "--as", "pyroscope", stand_in.url)
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert "answers 401 Unauthorized: who are you; give --token-file" in done.err
     assert "(1 requests with " in done.err
@@ -162,12 +162,12 @@ def test_a_token_that_cannot_be_read_is_one_line(cli: Cli, written: Written) -> 
         file = cli.home / name
         if content is not None:
             file.write_text(content)
-        done = cli("push", str(written.dir), "--to", "otlp", "http://127.0.0.1:1", "--token-file", str(file))
+        done = cli("push", str(written.dir), "--as", "otlp", "http://127.0.0.1:1", "--token-file", str(file))
         assert (done.code, done.err.count("\n")) == (1, 1)
         assert "--token-file" in done.err
 
 
 def test_a_dead_peer_is_one_line(cli: Cli, written: Written) -> None:
-    done = cli("push", str(written.dir), "--to", "otlp", "http://nowhere.invalid:4318", "--json")
+    done = cli("push", str(written.dir), "--as", "otlp", "http://nowhere.invalid:4318", "--json")
     assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
     assert "http://nowhere.invalid:4318 cannot be reached" in done.err

@@ -45,7 +45,7 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "import": (("import", "NAMES", "OUT"),),
     "fleet": (("fleet", "report", "REC", "--results", "OUT"), ("fleet", "digest", "REC", "--results", "OUT")),
     "ship": (("ship", "REC", "OUT"),),
-    "push": (("push", "REC", "--to", "pyroscope", "PEER"),),
+    "push": (("push", "REC", "--as", "pyroscope", "PEER"),),
 }
 """REC is a hostile recording, ROOT a root with hostile units, NAMES a hostile file, PEER a hostile server."""
 

@@ -83,7 +83,7 @@ def test_a_known_cause_says_what_it_cost_and_stays_the_cause(tmp_path: Path) -> 
     incident = only(node.use(0, 0).diagnose(tmp_path))
     cause = incident.causes[0]
     assert cause.pattern == "zombie-memcg"
-    assert cause.summary.startswith("core 5 was lost for 10 s: kubelet (kubelet.service) makes the kernel walk 68,440 ")
+    assert cause.summary.startswith("core 5 starved for 10 s: kubelet (kubelet.service) walks 68,440 ")
     assert cause.summary.endswith("; GPU 0 (train.py) fell from 90% to 0%: 10 GPU-seconds lost")
     assert (cause.chain[-1].step, cause.chain[-1].value_unit) == ("cost", "GPU-seconds")
     # AND the sentence without it is still there, for where the cost stands beside it

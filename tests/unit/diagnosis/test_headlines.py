@@ -193,8 +193,7 @@ def first_sentence(scene: Scene, place: Path) -> str:
 def test_the_first_clause_says_what_was_lost(cpus: int, tmp_path: Path) -> None:
     scene = Scene(cpus=cpus).vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
     assert first_sentence(scene.hog(WALK, "kubelet"), tmp_path) == (
-        "core 1 was lost for 6 s: kubelet makes the kernel walk 68,440 removed memory cgroups that ecs-agent leaks "
-        "(only 240 are in use)"
+        "core 1 starved for 6 s: kubelet walks 68,440 dead memory cgroups leaked by ecs-agent (240 in use)"
     )
 
 
@@ -202,7 +201,7 @@ def test_several_lost_cores_are_counted(tmp_path: Path) -> None:
     scene = Scene(cpus=8).vmstat().census(240, 68_440).leak("/ecs/*", 68_000, 500, 500, "ecs-agent")
     for cpu in (1, 2, 3):
         scene.hog(WALK, "kubelet", cpu=cpu, tid=1200 + cpu, unit="kubelet.service")
-    assert first_sentence(scene, tmp_path).startswith("3 cores were lost, for up to 6 s: kubelet (kubelet.service) ")
+    assert first_sentence(scene, tmp_path).startswith("3 cores starved for up to 6 s: kubelet (kubelet.service) ")
 
 
 def test_groups_are_plural_and_have_names(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None
     scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
     (incident,) = scene.diagnose(tmp_path).incidents
     said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
-    assert incident.causes[0].summary == f"core 1 was lost for 6 s: {said}"
+    assert incident.causes[0].summary == f"core 1 starved for 6 s: {said}"
 
 
 def test_the_commands_that_are_printed_for_an_unknown_hog_run_as_printed(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ def found(directory: Path) -> Diagnosis:
     return Diagnosis("lab", 0, 1, (incident_of(cause_of(scene, directory)),), ())
 
 
-def test_the_terminal_shows_the_way_back_dimly_below_the_command(tmp_path: Path) -> None:
-    shown = list(lines(found(tmp_path), str))
+def test_the_terminal_shows_the_whole_plan_on_request(tmp_path: Path) -> None:
+    shown = list(lines(found(tmp_path), str, wordy=True))
     at = next(at for at, line in enumerate(shown) if ("systemctl disable --now ecs.service", "green") in line.text)
     below = shown[at + 1 : at + 6]
     assert [line.head[0][0].strip() for line in below] == ["does", "touches", "risk", "undo", "verify"]
@@ -33,6 +33,28 @@ def test_the_terminal_shows_the_way_back_dimly_below_the_command(tmp_path: Path)
     assert {style for line in below for _, style in (*line.head, *line.text)} == {"dim"}
     looks = next(at for at, line in enumerate(shown) if line.text and "zombiescope cgroups" in line.text[0][0])
     assert "undo" not in shown[looks + 1].head[0][0]
+
+
+def test_the_terminal_answers_before_it_argues_and_ends_with_the_next_command(tmp_path: Path) -> None:
+    diagnosis = found(tmp_path)
+    shown = [line.plain.strip() for line in lines(diagnosis, str)]
+    incident = diagnosis.incidents[0]
+    assert incident.id in shown[1]
+    heads = ("Fix", "systemctl disable --now ecs.service", "undo", "Cause", "Evidence", "Next:")
+    at = [next(n for n, line in enumerate(shown) if line.startswith(head)) for head in heads]
+    assert at == sorted(at)
+    assert at[-1] == len(shown) - 1
+    assert f"fix --incident {incident.id}" in shown[-1]
+
+
+def test_the_terminal_folds_symptoms_of_one_table(tmp_path: Path) -> None:
+    diagnosis = found(tmp_path)
+    (cause,) = diagnosis.incidents[0].causes
+    evidence = [line for line in lines(diagnosis, str) if line.head and line.head[0][1] == "cyan"]
+    tables = [line.tail.split()[0] for line in evidence if line.head[0][0].strip() == "symptom"]
+    assert len(tables) == len(set(tables)) > 0
+    whole = [line for line in lines(diagnosis, str, wordy=True) if line.head and line.head[0][1] == "cyan"]
+    assert len(whole) == len(cause.chain) >= len(evidence)
 
 
 def test_markdown_lists_it_below_the_step(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ BOUNDS = (
 it says."""
 
 OTHERS: dict[str, str] = {
+    "report.terminal._INDENT": "columns of a terminal",
     "ancestry.KTHREADD": "the kernel's pid of kthreadd",
     "incidents._ANCHORS": "an order",
     "bursts.PAST": "computed from a threshold and the interval of a source",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 import typer
@@ -90,17 +90,19 @@ def test_unix_seconds_with_and_without_an_at_sign_are_a_side(text: str, place: s
 
 def test_an_option_is_named_as_it_is_typed() -> None:
     """A command that calls an option otherwise complains about the name that it gave it."""
-    from zombiescope.cli.push import command
-
-    fixed = expanded(command)
+    fixed = expanded(_renamed)
     assert "to" in signature(fixed).parameters
-    assert signature(fixed).parameters["to"].annotation.__metadata__[0].default == "--until"
+    assert signature(fixed).parameters["to"].annotation.__metadata__[0].default == "--stop"
     with pytest.raises(typer.BadParameter, match=r"^--cpu: 'x' is not a list of cores; write 3, or 0-3,8$"):
         expanded(_chosen)(**dict.fromkeys(options(FilterQuestion)) | {"cpu": ["x"], "idle": False})
 
 
 def _chosen(asked: FilterQuestion) -> None:
     asked.chosen()
+
+
+def _renamed(asked: Annotated[WindowQuestion, {"to": "stop"}]) -> None:
+    raise NotImplementedError
 
 
 def test_a_window_reaches_no_further_than_a_face_allows() -> None:

@@ -99,7 +99,7 @@ def test_columns_are_read_back_and_start_at_multiples_of_eight() -> None:
 def test_a_profile_without_counters_is_drawn_from_its_samples(tmp_path: Path) -> None:
     # GIVEN the profile of the founding case alone, imported
     cli = Cli(tmp_path)
-    assert cli("demo", "--keep", "case", "--json").code == 0
+    assert cli("demo", "--output", "case", "--json").code == 0
     (profile,) = (tmp_path / "case/raw").glob("perf-*")
     assert cli("import", str(profile), "alone").code == 0
     with open_recording(tmp_path / "alone") as recording:

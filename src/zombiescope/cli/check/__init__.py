@@ -60,11 +60,12 @@ def command(
     utc: Utc = False,
     json_: Json = False,
 ) -> int:
-    """Ten seconds of this node on one screen.
+    """Examine this node for ten seconds, on one screen.
 
-    Each core beside the mean that hides it, stalls, pressure, cgroup accounting, network, units, the audit's worst.
+    Each core against the average that hides it, stalls, pressure, cgroups, network, units, and the worst audit
+    findings.
 
-    Nothing has to be recorded before. Without root it shows what it may see, and says what it may not.
+    Needs no recording. Without root it shows what it can read, and lists what is missing.
     """
     from zombiescope.base.severity import SEVERITIES, rank
     from zombiescope.cli.check.window import look

@@ -23,7 +23,7 @@ EXAMPLES = examples(
     "fleet digest ./fleet -o week.md",
 )
 
-app = Application(help="Many nodes: what the sick ones share.", epilog=EXAMPLES, no_args_is_help=True)
+app = Application(help="Compare many nodes: what do the sick ones share?", epilog=EXAMPLES, no_args_is_help=True)
 app.command("report", epilog=report.EXAMPLES)(report.command)
 app.command("top", epilog=top.EXAMPLES)(top.command)
 app.command("search", epilog=search.EXAMPLES)(search.command)

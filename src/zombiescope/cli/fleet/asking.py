@@ -45,13 +45,13 @@ def _moment_us(text: str) -> int:
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no time; write 2026-04-01T12:00 (UTC) or Unix seconds") from None
+        raise typer.BadParameter(f"{text!r} is not a time; write 2026-04-01T12:00 (UTC) or Unix seconds") from None
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e6)
 
 
 def _engine(text: str) -> str:
     if text not in ENGINES:
-        raise typer.BadParameter(f"{text!r} is no engine; it is {' or '.join(ENGINES)}")
+        raise typer.BadParameter(f"unknown engine {text!r}; choose {' or '.join(ENGINES)}")
     return text
 
 
@@ -61,7 +61,12 @@ Last = Annotated[
 Until = Annotated[
     int | None,
     typer.Option(
-        "--to", parser=_moment_us, metavar="T", help="Where that ends: ISO (UTC) or Unix seconds.", show_default=False
+        "--to",
+        "--until",
+        parser=_moment_us,
+        metavar="T",
+        help="Its end: ISO (UTC) or Unix seconds.",
+        show_default=False,
     ),
 ]
 EngineName = Annotated[

@@ -50,8 +50,9 @@ def command(
         typer.Option("--output", "-o", metavar="FILE", help="Write FILE.md or FILE.html.", show_default=False),
     ] = None,
 ) -> None:
-    """The week in one page: what was lost, what the sick nodes share, what began, who is next, and how that differs
-    from the week before."""
+    """Summarise a week on one page: what was lost, what sick nodes share, what began, which nodes are at risk, and
+    what changed from the week before.
+    """
     if output is not None and output.suffix not in (".md", ".html"):
         raise typer.BadParameter(f"--output {output}: the name must end in .md or .html")
     if not last:

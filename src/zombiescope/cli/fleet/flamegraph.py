@@ -56,9 +56,9 @@ def command(
     output: Output = None,
     json_: Json = False,
 ) -> None:
-    """Where the time of all nodes went, in the windows that they shipped.
+    """Draw one flame graph of all nodes, from the windows that they shipped.
 
-    With --against-healthy red is what sick nodes do more than healthy ones, as if both had as many samples.
+    With --against-healthy, red is what sick nodes do more than healthy ones, scaled to the same number of samples.
     """
     kind = picture.format_of(output) if output else None
     with gathered(root, last, until, engine_of(engine, workers, ray_address), results) as found:

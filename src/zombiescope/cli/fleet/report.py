@@ -27,7 +27,7 @@ from zombiescope.cli.fleet.asking import (
 )
 from zombiescope.cli.output import Json, console, examples, note, print_document, table
 from zombiescope.cli.quantities import human_bytes, human_count, human_s
-from zombiescope.cli.severity import FOUND, FailOn
+from zombiescope.cli.severity import FOUND, FailOnRequest
 
 if TYPE_CHECKING:
     from zombiescope.fleet.gather import Gathered
@@ -64,14 +64,14 @@ def command(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write FILE.html or FILE.md.", show_default=False),
     ] = None,
-    fail_on: FailOn = "warning",
+    fail_on: FailOnRequest = None,
     json_: Json = False,
 ) -> int:
-    """What do the sick nodes share that the healthy ones lack?
+    """Find what sick nodes share that healthy ones lack.
 
-    Nodes are compared by every label, every pair of labels, every number such as their age, and every unit, with an
-    exact test that is corrected for all that was tried. A node that was not judged is not counted as healthy. What was
-    read once is kept: the next report reads what is new.
+    Compares nodes by every label, every pair of labels, every number such as their age, and every unit, with an exact
+    test, corrected for the number of comparisons. A node that was not judged does not count as healthy. Results are
+    kept: the next report reads only new data.
     """
     if output is not None and output.suffix not in (".html", ".md"):
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
@@ -87,7 +87,8 @@ def command(
     elif output is None:
         _print(made)
     worst = made.worst
-    return FOUND if worst is not None and rank(worst) >= rank(fail_on) else 0
+    is_found = fail_on is not None and worst is not None and rank(worst) >= rank(fail_on)
+    return FOUND if is_found else 0
 
 
 def _check_labels(asked: list[str] | None, made: FleetReport) -> None:

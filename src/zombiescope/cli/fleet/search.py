@@ -44,10 +44,9 @@ def command(
     results: ResultsDir = None,
     json_: Json = False,
 ) -> None:
-    """Where else does this stack, unit, Xid, leaking path or cause occur?
+    """Find other nodes with the same stack, unit, Xid, leaking path or cause.
 
-    Looks through what is known of all nodes: their rollups, incidents and incident windows. Exit 0 also where nothing
-    is found; the answer says so.
+    Searches rollups, incidents and incident windows of all nodes. Exits 0 even if it finds nothing.
     """
     with gathered(root, last, until, engine_of(engine, workers, ray_address), results) as found:
         from zombiescope.fleet.search import document, search

@@ -47,10 +47,10 @@ def command(
     results: ResultsDir = None,
     json_: Json = False,
 ) -> None:
-    """Which causes cost most: in GPU-seconds, job-hours, nodes or incidents.
+    """Rank causes by their cost in GPU-seconds, job-hours, nodes or incidents.
 
-    GPU-seconds are work that GPUs did not do because of it, where GPUs are recorded. Job-hours are those of jobs that
-    died where that is known, else how long the incident held up its node.
+    GPU-seconds are work that GPUs did not do because of the cause, where GPUs are recorded. Job-hours are those of
+    jobs that died, where known; otherwise the time for which the incident held up its node.
     """
     with gathered(root, last, until, engine_of(engine, workers, ray_address), results) as found:
         from zombiescope.fleet.report import make

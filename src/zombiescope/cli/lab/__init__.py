@@ -20,12 +20,14 @@ EXAMPLES = examples(
     "lab run smaps-reader         # says what it will do, and asks",
     "lab score --page docs/accuracy.md",
     "lab widen ./recordings/fork-storm --onto ./recordings/healthy-training --cores 96 -o wide",
-    "lab demo                     # zombies, a lost core, the culprit, the repair",
-    "lab node                     # a shell in a throw-away machine",
+    "lab demo                     # leak, diagnosis, repair, verification",
+    "lab node                     # a shell in a disposable machine",
     "lab clean",
 )
 
-app = Application(help="Real faults on a real kernel, and a throw-away machine.", epilog=EXAMPLES, no_args_is_help=True)
+app = Application(
+    help="Reproduce real faults on a real kernel, or in a disposable machine.", epilog=EXAMPLES, no_args_is_help=True
+)
 app.command("list", epilog=scenarios.EXAMPLES)(scenarios.list_)
 app.command("run", epilog=scenarios.EXAMPLES)(scenarios.run)
 app.command("score", epilog=score.EXAMPLES)(score.command)

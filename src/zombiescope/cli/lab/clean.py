@@ -20,9 +20,9 @@ def command(
     keep_images: Annotated[bool, typer.Option("--keep-images", help="Leave the images of `lab node` alone.")] = False,
     json_: Json = False,
 ) -> None:
-    """End and remove whatever bears the laboratory's name, and the cached images.
+    """Stop and remove everything the lab created, including cached images.
 
-    A run removes its own things however it ends; this removes what kill -9 left. It ends a run that is still under way.
+    A run cleans up after itself; this removes what is left after kill -9. It ends a run that is still in progress.
     """
     from zombiescope.lab import cache, leftovers
 

@@ -50,10 +50,10 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Zombies for real: the leak, the lost core, the culprit, the repair, the recovery. Under two minutes, as root.
+    """Cause a real zombie leak, diagnose it, repair it and verify it. Under two minutes, as root.
 
-    Does what the scenario zombie-supervisor does, in cgroups of its own, and removes it all again. The recording and a
-    report stay in ~/.local/state/zombiescope/lab-demo.
+    Runs the scenario zombie-supervisor in its own cgroups and removes it again. The recording and a report stay in
+    ~/.local/state/zombiescope/lab-demo.
     """
     scenario = named(SCENARIO)
     allowed(scenario)

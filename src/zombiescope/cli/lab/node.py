@@ -47,12 +47,12 @@ def node(
     ] = None,
     json_: Json = False,
 ) -> int:
-    """Boot a whole node under QEMU, run a command in it, and throw it away.
+    """Boot a whole node under QEMU, run a command in it, and discard it.
 
-    Debian with systemd, D-Bus and four CPUs (or --cpus), zombiescope installed, and no network. The exit code is the
-    command's.
+    Debian with systemd, D-Bus and four CPUs (or --cpus), zombiescope installed, no network. Returns the command's
+    exit code.
 
-    The image is built once, as root, from apt's own Debian mirror, and kept in ~/.cache/zombiescope.
+    The image is built once, as root, from apt's Debian mirror, and kept in ~/.cache/zombiescope.
     """
     from zombiescope.lab.node import Plan
 

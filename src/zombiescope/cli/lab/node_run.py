@@ -85,5 +85,5 @@ def _arguments(booted: LabNode, scenario: Scenario, fix: bool, keep: Path | None
     made = ["lab", "run", scenario.id, "--yes", "--json"]
     if scenario.kind == "fault" and not booted.accelerated:
         made += ["--seconds", f"{EMULATED * scenario.seconds:.0f}"]
-    made += ["--keep", KEPT] if keep is not None else []
+    made += ["--output", KEPT] if keep is not None else []
     return made + (["--fix"] if fix else [])

@@ -22,15 +22,16 @@ EXAMPLES = examples(
     "lab run smaps-reader         # says what it will do, and asks",
     "lab run zombie-tmpfs --yes --json",
     "lab run global-reclaim --in-node",
-    "lab run mount-storm --yes --keep ./recordings",
+    "lab run mount-storm --yes --output ./recordings",
 )
 
 WRONG = 3
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Keep = Annotated[
-    Path | None,
-    typer.Option("--keep", metavar="DIR", help="Copy the recording into DIR.", show_default=False),
+_COPIED = {"metavar": "DIR", "show_default": False}
+Output = Annotated[Path | None, typer.Option("--output", "-o", help="Copy the recording into DIR.", **_COPIED)]
+SaveRecordings = Annotated[
+    Path | None, typer.Option("--save-recordings", help="Copy each recording into DIR/NAME.", **_COPIED)
 ]
 Fix = Annotated[
     bool, typer.Option("--fix", help="Also apply the plan of what leaks zombies (`fix --apply --yes`), and verify it.")
@@ -38,7 +39,7 @@ Fix = Annotated[
 
 
 def list_(json_: Json = False) -> None:
-    """Which faults can be started on this machine, and what each scenario needs."""
+    """List the faults that this machine can run, and what each scenario needs."""
     from zombiescope.lab.requirements import lacks, only_in_a_node
     from zombiescope.lab.scenario import every
 
@@ -94,14 +95,14 @@ def run(
             show_default=False,
         ),
     ] = None,
-    keep: Keep = None,
+    output: Output = None,
     fix: Fix = False,
     json_: Json = False,
 ) -> int:
-    """Start a fault, record and diagnose it, end it, and compare what was found with the truth.
+    """Start a fault, record and diagnose it, end it, and compare the diagnosis with the truth.
 
-    Says what it will do and asks first. Works only in cgroups, namespaces and directories of its own, and removes them
-    however it ends. Exits 3 when the diagnosis was wrong.
+    Says what it will do and asks first. Uses only its own cgroups, namespaces and directories, and always removes
+    them. Exits 3 if the diagnosis was wrong.
     """
     scenario = named(name)
     _may_last(scenario, seconds, in_node)
@@ -109,13 +110,13 @@ def run(
     if in_node:
         from zombiescope.cli.lab import node_run
 
-        outcome = node_run.perform(scenario, cgroup, kernel, fix=fix, keep=keep)
+        outcome = node_run.perform(scenario, cgroup, kernel, fix=fix, keep=output)
     else:
         allowed(scenario)
         ask([scenario], yes)
         from zombiescope.cli.lab.scenario_run import perform
 
-        outcome = perform(scenario, seconds=seconds, keep=keep, fix=fix)
+        outcome = perform(scenario, seconds=seconds, keep=output, fix=fix)
     if json_:
         print_document("lab", outcome.document())
     else:

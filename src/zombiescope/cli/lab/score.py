@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from zombiescope.cli import picture
-from zombiescope.cli.lab.scenarios import Fix, Keep, Yes, ask, end_in_order, named
+from zombiescope.cli.lab.scenarios import Fix, SaveRecordings, Yes, ask, end_in_order, named
 from zombiescope.cli.output import Json, console, examples, print_document, table
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(
     page: Annotated[
         Path | None, typer.Option("--page", metavar="FILE", help="Write the page there (Markdown).", show_default=False)
     ] = None,
-    keep: Keep = None,
+    save_recordings: SaveRecordings = None,
     fix: Fix = False,
     cores: Annotated[
         str | None,
@@ -73,7 +73,10 @@ def command(
     recordings: Annotated[
         Path | None,
         typer.Option(
-            "--recordings", metavar="DIR", help="Run nothing: take what --keep left there.", show_default=False
+            "--recordings",
+            metavar="DIR",
+            help="Run nothing; use what --save-recordings wrote.",
+            show_default=False,
         ),
     ] = None,
     onto: Annotated[
@@ -93,7 +96,7 @@ def command(
         typer.Option(
             "--resume",
             metavar="DIR",
-            help="With --hold-out: keep recordings in DIR, and diagnose what is there instead of running it again.",
+            help="With --hold-out: save recordings in DIR, and reuse those that are there.",
             show_default=False,
         ),
     ] = None,
@@ -111,25 +114,25 @@ def command(
             show_default=False,
         ),
     ] = None,
-    live: Annotated[
+    replay: Annotated[
         bool,
-        typer.Option("--live", help="At each width, also replay each recording to the live doctor as it was written."),
+        typer.Option("--replay", help="At each width, also replay each recording to the live diagnosis."),
     ] = False,
     healthy_hour: Annotated[
         bool,
         typer.Option(
             "--healthy-hour",
             help="With --recordings: lay each healthy load end to end to an hour at each width, and replay that to the "
-            "live doctor instead.",
+            "live diagnosis instead.",
         ),
     ] = False,
     yes: Yes = False,
     json_: Json = False,
 ) -> int:
-    """Run every scenario that this machine is fit for, and count what was named.
+    """Run every scenario that this machine supports, and count correct diagnoses.
 
-    Prints the table: first pattern, culprit, seconds from the onset to a named cause, false alarms. Exits 3 when
-    a fault was named wrongly or a healthy load raised a warning.
+    Prints first pattern, culprit, seconds from onset to a named cause, and false alarms. Exits 3 if a fault was named
+    wrongly or a healthy load raised a warning.
     """
     from zombiescope.cli.lab import unseen, width_score
     from zombiescope.lab import score_widths
@@ -140,7 +143,7 @@ def command(
         widths = width_score.widths_of(width_score.DEFAULT if cores is None else cores)
         if healthy_hour:
             return width_score.of_hours(recordings, widths, onto or [], output, page, json_)
-        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, live)
+        return width_score.of_recordings(recordings, widths, onto or [], only, output, page, json_, replay)
     widths = [] if cores is None else width_score.widths_of(cores)
     if hold_out:
         from zombiescope.cli.lab import hold_out_score
@@ -157,12 +160,12 @@ def command(
     healthy_s = healthy_minutes * 60 / (sum(one.kind == "healthy" for one in chosen) or 1)
     ask(chosen, yes, healthy_s)
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-kept-") as temporary:
-        kept = Path(temporary) if keep is None and widths else keep
+        kept = Path(temporary) if save_recordings is None and widths else save_recordings
         outcomes = []
         for outcome in _all(chosen if here else [], healthy_s, in_a_node, kept, fix):
             outcomes.append(outcome)
             _write(output, _document(outcomes))  # a round takes an hour: what was done stays if it breaks off
-        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=live)
+        wide = [] if kept is None or not widths else width_score.measured(kept, widths, onto or [], live=replay)
     documents = [outcome.document() for outcome in outcomes]
     document, total = _document(outcomes), score(documents)
     if wide:

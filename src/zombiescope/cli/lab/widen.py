@@ -50,10 +50,10 @@ def command(
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Splice the recording of a fault onto some cores of a wide node whose other cores carry healthy loads.
+    """Splice the recording of a fault onto a wide node whose other cores carry healthy loads.
 
-    The background is repeated until every core has something to do, each copy at another time of its recording and
-    with pids of its own. What the kernel counts for the whole node is added up. The result is read like any recording.
+    The background is repeated until every core has work, each copy at another time of its recording and with its own
+    pids. Counters of the whole node are added up. The result is read like any recording.
     """
     from zombiescope.lab.wide import widen
 

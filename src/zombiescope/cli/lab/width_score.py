@@ -37,7 +37,7 @@ def measured(
     from zombiescope.cli.lab.score import bar
 
     if not place.is_dir():
-        raise Failure(f"there is no directory {place}", "`zombiescope lab score --keep DIR` fills one")
+        raise Failure(f"there is no directory {place}", "`zombiescope lab score --save-recordings DIR` fills one")
     faults, healthy = wide.recordings_in(place)
     wanted = None if only is None else {name.strip() for name in only.split(",")}
     faults = {name: path for name, path in faults.items() if wanted is None or name in wanted}
@@ -92,7 +92,7 @@ def of_hours(
     from zombiescope.cli.lab import widths as wide
 
     if not place.is_dir():
-        raise Failure(f"there is no directory {place}", "`zombiescope lab score --keep DIR` fills one")
+        raise Failure(f"there is no directory {place}", "`zombiescope lab score --save-recordings DIR` fills one")
     healthy = {one.name.removesuffix(wide.PACK): one for one in onto} or wide.recordings_in(place)[1]
     if not healthy:
         raise Failure(f"there is no healthy recording in {place}", "name one with --onto")

@@ -46,11 +46,11 @@ def command(
     utc: Utc = False,
     node: Node = None,
 ) -> None:
-    """The node live, core by core.
+    """Watch this node live, core by core.
 
-    A strip per core, the average beside the hottest, zombies, the worst second so far, events.
+    A strip per core, the average next to the hottest, zombies, the worst second so far, events.
 
-    Keys: q quits, space stands still, s changes the order of cores, ? explains the picture.
+    Keys: q quits, space pauses, s changes the order of cores, ? explains the picture.
     """
     try:
         with _feed(directory, node) as (feed, note):

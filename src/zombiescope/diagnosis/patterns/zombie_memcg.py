@@ -193,23 +193,23 @@ def _counted(dying: int | None, live: int | None) -> str:
     if dying is None:
         return "memory cgroups were not counted"
     if live is None:
-        return f"{dying:,} memory cgroups are dying"
-    return f"{dying:,} memory cgroups are dying, {live:,} are in use"
+        return f"{dying:,} memory cgroups are dead"
+    return f"{dying:,} memory cgroups are dead, {live:,} in use"
 
 
 def _summary(case: Case, dying: int | None, live: int | None, culprit: Culprit | None) -> str:
-    zombies = f"{dying:,} removed memory cgroups" if dying is not None else "removed memory cgroups"
-    whose = f" that {culprit.actor.subject} leaks" if culprit and culprit.actor else ""
-    text = f"{case.hog.name} makes the kernel walk {zombies}{whose}"
+    zombies = f"{dying:,} dead memory cgroups" if dying is not None else "dead memory cgroups"
+    whose = f" leaked by {culprit.actor.name}" if culprit and culprit.actor else ""
+    text = f"{case.hog.subject} walks {zombies}{whose}"
     if live is not None:
-        text += f" (only {live:,} are in use)"
+        text += f" ({live:,} in use)"
     return f"{text}; {_unnamed(culprit)}" if whose == "" else text
 
 
 def _unnamed(culprit: Culprit | None) -> str:
     if culprit is None:
-        return "who leaks them was not seen"
-    return f"who leaks them cannot be named: {culprit.why_nobody}"
+        return "their creator was not recorded"
+    return f"their creator cannot be named: {culprit.why_nobody}"
 
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:

@@ -39,8 +39,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 DETECTOR,
                 cores.at_us(first),
                 cores.at_us(last),
-                f"core {cpu} was lost to the kernel for {seconds} s, {shares[mode] * 100:.0f}% of it in {mode}"
-                + ("" if average is None else f", while the node used {average * many:.1f} of its {many} cores"),
+                f"core {cpu} at {shares[mode] * 100:.0f}% {mode} for {seconds} s"
+                + ("" if average is None else f"; the node used {average * many:.1f} of {many} cores"),
                 "warning",
                 cpu,
                 facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},
@@ -49,7 +49,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
 
 DETECTOR = Detector(
     kind="core_saturated",
-    title="a core was lost",
+    title="a core was starved",
     reported_when="the kernel held one core for 95% of a second or more; of five seconds, where all cores together "
     "were 90% busy",
     find=find,
