@@ -321,7 +321,7 @@ def _symptom(grid: SampleGrid, hog: _Hog, *, worth_a_word: bool = False) -> Symp
         DETECTOR,
         grid.start_us + hog.first * BIN_US,
         grid.start_us + hog.last * BIN_US,
-        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel{before} for {seconds:.1f} s on {where}",
+        f"{_name(grid, hog)} used {hog.ratio:.2f} cores in the kernel{before} for {seconds:.1f} s, on {where}",
         "info",
         hog.cpus[0] if len(hog.cpus) == 1 else None,
         hog.name,

@@ -28,7 +28,7 @@ def test_the_founding_case_is_the_verdict(tmp_path: Path) -> None:
     assert finding is check.findings[0]
     assert (finding.severity, finding.unit) == ("critical", "kubelet.service")
     assert f"core {written.incident.cpu} at 100% system for 6 s" in finding.why
-    assert "while the node used 8.6 of its 96 cores" in finding.why
+    assert "the node used 8.6 of 96 cores" in finding.why
     assert f"kubelet (pid 1201, kubelet.service) in {WALK[-1]}; " in finding.why
     assert "kubelet (kubelet.service) walks" in finding.why
     assert "reported when the kernel held one core for 95% of a second or more" in finding.evidence[0].text
@@ -68,7 +68,7 @@ def test_many_saturated_cores_are_summed_up(tmp_path: Path) -> None:
     findings = found(checked(tmp_path, {"cores": rows}), "core-saturated")
     assert len(findings) == 4
     assert findings[-1].why.startswith("5 more of core-saturated (3, 4, 5, 6, 7)")
-    assert "while the node used 8.0 of its 8 cores" in findings[0].why
+    assert "the node used 8.0 of 8 cores" in findings[0].why
 
 
 def test_a_thread_that_moves_saturates_no_core_and_is_found(tmp_path: Path) -> None:
