@@ -99,10 +99,10 @@ def test_the_plan_is_copied_and_what_was_ruled_out_has_numbers(case: Visit) -> N
 
 def test_the_report_is_saved_as_markdown_and_as_one_file(case: Visit, tmp_path: Path) -> None:
     with case.page.expect_download() as saved:
-        case.page.get_by_role("link", name="Markdown").click()
+        case.page.get_by_role("button", name="Markdown", exact=True).click()
     assert "68,440" in Path(saved.value.path()).read_text()
     with case.page.expect_download() as saved:
-        case.page.get_by_role("link", name="save as HTML").click()
+        case.page.get_by_role("button", name="save as HTML").click()
     kept = Path(saved.value.path()).read_bytes()
     assert kept.lstrip().lower().startswith(b"<!doctype html>")
     assert len(kept) < 1_000_000

@@ -209,9 +209,7 @@ class Fake implements Source {
     }, 1000);
     return () => clearInterval(timer);
   }
-  href(): null {
-    return null;
-  }
+  readonly download = null;
 }
 
 useSource(new Fake());

@@ -104,7 +104,5 @@ export class SyntheticSource implements Source {
     return () => undefined;
   }
 
-  href(): null {
-    return null;
-  }
+  readonly download = null;
 }

@@ -9,16 +9,20 @@ A tick costs the same with ten containers and with ten thousand: only those that
 MAX_CONTAINERS are remembered, and of those that ended MAX_OVER: some kilobytes each, and a node that makes one a second
 has eight thousand before lunch. Those that ended longest ago are forgotten first.
 
-Below user.slice anybody may make cgroups and give them any name: those have a budget and a share of the room of their
-own, and a container is never known under two paths."""
+In a subtree that its processes may write (a user's slice, a delegated unit, another container) a cgroup may have any
+name: what is called like a container there only claims to be one (node/containers/runtimes.py). Claims are listed with
+their path and nothing else: no file is read for one, each writer has a share of the room, and they make room first. A
+container is never known under two paths, and the place where a runtime made it goes before a claim."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from zombiescope.kernel import cgroup_namespace
 from zombiescope.kernel.cgroup_path import Owner, container_at
 from zombiescope.node.containers.description import Description
+from zombiescope.node.containers.runtimes import is_claimed
 from zombiescope.recorder.budget import Budget
 from zombiescope.recorder.clients import Clients, Connected
 from zombiescope.recorder.container_lookup import Answer, ContainerAnswer, ContainerQuestion, Question
@@ -50,8 +54,9 @@ SAID_AGAIN = 64
 """Of those that ended, so many are said again in a new segment: a window after a loop should know what looped."""
 SOURCE = "containers"
 CONNECTIONS = "clients of container runtimes"
-GUESTS = "/user.slice/"
-MAX_GUESTS = MAX_CONTAINERS // 8
+MAX_CLAIMS = MAX_CONTAINERS // 8
+MAX_CLAIMS_EACH = 128
+"""Of one user, unit or container that may write a subtree."""
 MAX_PODS = 2048
 
 
@@ -72,10 +77,10 @@ class ContainerTracker:
         self._later: deque[str] = deque()
         self._endings: deque[tuple[int, str, int]] = deque(maxlen=MAX_ENDED)
         self._over: deque[tuple[str, int]] = deque(maxlen=MAX_ENDED)
-        self._guests: dict[str, None] = {}
-        self._ended_guests: dict[str, None] = {}
+        self._claims: dict[str, str] = {}
+        """Container -> who may have chosen that name: the upper end of its path."""
+        self._node_root = cgroup_namespace.node_root(root)
         self._budget = Budget(ASKED_PER_S, BURST)
-        self._guests_budget = Budget(LATER_PER_S, BURST / 4)
         self._slow = Budget(LATER_PER_S, LATER_PER_S)
         self._loops = Loops()
         self._pods: dict[str, FedPod] = {}
@@ -104,17 +109,20 @@ class ContainerTracker:
         one.tries = 0
         one.started_us, one.exited_us = wall_us, None
         self._ended.pop(one.id, None)
-        self._ended_guests.pop(one.id, None)
         self._changed[one.id] = None
-        budget = self._guests_budget if one.id in self._guests else self._budget
-        if not budget.take(wall_us) or not self._inquire(one, pid, wall_us):
+        if one.id in self._claims:
+            return
+        if not self._budget.take(wall_us) or not self._inquire(one, pid, wall_us):
             self._postpone(one)
 
     def exists(self, path: str) -> None:
         """A cgroup was found by the first walk."""
         owner = container_at(path)
-        if owner is not None and owner.container not in self._known and (one := self._enter(path, owner)) is not None:
+        is_known = owner is None or (owner.container in self._known and owner.container not in self._claims)
+        if owner is not None and not is_known and (one := self._enter(path, owner)) is not None:
             self._changed[one.id] = None
+            if one.id in self._claims:
+                return
             self._postpone(one)
             if not self._has_looked_around:
                 self._has_looked_around = True
@@ -126,7 +134,11 @@ class ContainerTracker:
         if one is None or one.cgroup != path:
             return
         one.exited_us = wall_us
-        (self._ended_guests if one.id in self._guests else self._ended)[one.id] = None
+        if one.id in self._claims:
+            self._batch.add(schema.CONTAINERS, one.row(wall_us))
+            self._forget(one.id)
+            return
+        self._ended[one.id] = None
         self._changed[one.id] = None
         self._endings.append((wall_us + ENDING_US, one.id, one.runs))
         self._over.append((one.id, wall_us))
@@ -134,16 +146,17 @@ class ContainerTracker:
     def _enter(self, path: str, owner: Owner) -> TrackedContainer | None:
         """The container of an owner, known or new; None where there is no room, or another place has its id."""
         name = owner.container or ""
+        is_claim = is_claimed(path, self._node_root)
         one = self._known.get(name)
+        if one is not None and one.cgroup == path:
+            return one
+        if one is not None and (is_claim or name not in self._claims):
+            return None
         if one is not None:
-            return one if one.cgroup == path else None
-        is_guest = path.startswith(GUESTS)
-        is_full = len(self._guests) >= MAX_GUESTS if is_guest else len(self._known) >= MAX_CONTAINERS
-        if is_full and not self._make_room(self._ended_guests if is_guest else self._ended):
+            self._forget(name)
+        if not (self._claim(name, path) if is_claim else self._has_room()):
             self.refused += 1
             return None
-        if is_guest:
-            self._guests[name] = None
         one = self._known[name] = TrackedContainer(name, path, owner)
         self._name_by_pod(one)
         return one
@@ -175,15 +188,30 @@ class ContainerTracker:
             one.known = known
             self._changed[one.id] = None
 
-    def _make_room(self, ended: dict[str, None]) -> bool:
-        """By the one that ended longest ago."""
-        oldest = next(iter(ended), None)
+    def _claim(self, name: str, path: str) -> bool:
+        """Whether there is room for a claim of whoever may write there."""
+        who = "/".join(path.split("/")[:3])
+        if len(self._claims) >= MAX_CLAIMS or sum(one == who for one in self._claims.values()) >= MAX_CLAIMS_EACH:
+            return False
+        self._claims[name] = who
+        return True
+
+    def _has_room(self) -> bool:
+        return len(self._known) < MAX_CONTAINERS or self._make_room()
+
+    def _make_room(self) -> bool:
+        """By a claim, else by the one that ended longest ago."""
+        oldest = next(iter(self._claims), None) or next(iter(self._ended), None)
         if oldest is None:
             return False
-        del ended[oldest]
-        self._guests.pop(oldest, None)
-        del self._known[oldest]
+        self._forget(oldest)
         return True
+
+    def _forget(self, name: str) -> None:
+        self._ended.pop(name, None)
+        self._claims.pop(name, None)
+        self._changed.pop(name, None)
+        del self._known[name]
 
     def _postpone(self, one: TrackedContainer) -> None:
         if len(self._later) < MAX_LATER:
@@ -281,7 +309,7 @@ class ContainerTracker:
                 self._batch.add(schema.CONTAINERS, one.row(wall_us))
         self._changed.clear()
         while len(self._ended) > MAX_OVER:
-            self._make_room(self._ended)
+            self._forget(next(iter(self._ended)))
         if self.unnamed or self.refused or self._clients.unread:
             why = (
                 f"{self.unnamed} containers were not identified in time (at most {ASKED_PER_S} a second are), "

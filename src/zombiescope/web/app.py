@@ -30,15 +30,15 @@ PREFIX = "/api/v1"
 
 def application(recordings: Recordings, access: Access, page: Page | None = None) -> Guard:
     """What uvicorn serves."""
-    return Guard(_app(recordings, access, page or Page()), access)
+    return Guard(_app(recordings, page or Page()), access)
 
 
-def described(recordings: Recordings, access: Access) -> dict[str, Any]:
+def described(recordings: Recordings) -> dict[str, Any]:
     """The OpenAPI document."""
-    return _app(recordings, access, Page()).openapi()
+    return _app(recordings, Page()).openapi()
 
 
-def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
+def _app(recordings: Recordings, page: Page) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
@@ -59,27 +59,12 @@ def _app(recordings: Recordings, access: Access, page: Page) -> FastAPI:
     responder = Responder(recordings)
     for endpoints in (node, axis, profile, tables, export, incidents, live, health, fleet):
         app.include_router(endpoints.routes(responder), prefix=PREFIX)
-    app.include_router(_session(access), prefix=PREFIX)
     assistants = McpEndpoint(recordings)
     app.router.routes.append(Route(mcp_endpoint.PATH, assistants))
     app.include_router(_pages(page))
     _report_errors(app)
     _describe(app)
     return app
-
-
-def _session(access: Access) -> APIRouter:
-    router = APIRouter(tags=["session"])
-
-    @router.post("/session", status_code=204, response_class=Response)
-    def session(request: Request) -> Response:
-        """With `Authorization: Bearer TOKEN`: a cookie for what cannot send a header (events, downloads)."""
-        answer = Response(status_code=204, headers={"Cache-Control": "no-store"})
-        if access.token is not None and access.bears(request.headers):
-            answer.set_cookie(access.cookie, access.session(), path="/api/", httponly=True, samesite="strict")
-        return answer
-
-    return router
 
 
 def _pages(page: Page) -> APIRouter:

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.web.app import described
-from zombiescope.web.guard import access
-from zombiescope.web.listen_address import DEFAULT
 from zombiescope.web.recordings import Place, Recordings
 
 _HEAD = """# The interface of the page
@@ -57,8 +55,7 @@ events), `incidents` (a list of {id, state, severity, from, to, summary}, at the
 `recorder` ({running}, when the recorder stops or starts again). A comment keeps the connection open every 15 s.
 
 **Who may ask.** Whoever has the token that the server printed, or that `$ZOMBIESCOPE_TOKEN` told it:
-`Authorization: Bearer TOKEN`, or, for what cannot send a header, the cookie that `POST /api/v1/session` sets. With
-`--no-token`, on the loopback only, every user of the machine. Host must
+`Authorization: Bearer TOKEN`. There are no cookies: browsers send those to every port of a host. With `--no-token`, on the loopback only, every user of the machine. Host must
 be an address of the server (or a `--host`), Origin, if there is one, its own. Answers carry an ETag; ask with
 `If-None-Match`. `Accept-Encoding: zstd` and `gzip` are understood.
 
@@ -67,7 +64,7 @@ This page is made from [api.json](api.json) (OpenAPI 3.1), which a running serve
 
 
 def openapi() -> dict[str, Any]:
-    made: dict[str, Any] = described(Recordings([Place(Path())]), access(DEFAULT.address, DEFAULT.port))
+    made: dict[str, Any] = described(Recordings([Place(Path())]))
     return made
 
 

@@ -3,24 +3,22 @@
     Host     must be an address that this server listens on, with its port: a name that somebody else's DNS points here
              (DNS rebinding) is refused, and so is a request that a foreign page sends by name
     Origin   if there is one, must be this server's own; requests of another site's page are refused for all of /api
-    method   GET and HEAD, and POST to open a session: nothing here changes anything
-    token    for all of /api: `Authorization: Bearer`, or the cookie of a session. On the loopback too, where every
-             user of the machine may connect. The page itself may be loaded without: it is what reads the token off the
-             part of the address behind #, which browsers keep to themselves
+    method   GET and HEAD, and POST for assistants: nothing here changes anything
+    token    for all of /api: `Authorization: Bearer`. On the loopback too, where every user of the machine may connect.
+             Never a cookie: browsers send one to every port of the host, so to every user's server on it. The page
+             itself may be loaded without: it is what reads the token off the part of the address behind #, which
+             browsers keep to themselves
 
 Every answer says that nothing may be loaded from or by anybody else.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
 import json
-import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -43,10 +41,8 @@ HEADERS = {
 OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
 """Not for everybody: over plain HTTP a browser obeys it on the loopback only, and complains elsewhere."""
 API = "/api/"
-SESSION = "/api/v1/session"
 MCP = "/mcp"
-"""Assistants post their questions; they send the token itself, never a cookie."""
-COOKIE = "zombiescope-session"
+"""Assistants post their questions."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -59,11 +55,6 @@ class Access:
     any_address: bool = False
     """Listening on all addresses: whoever names one of them by number was not rebound by a name."""
     token: str | None = None
-
-    @property
-    def cookie(self) -> str:
-        """Browsers keep one jar for all ports of a host, and `up` and `serve` may run beside each other."""
-        return f"{COOKIE}-{self.port}"
 
     def host(self, said: str | None, usual_port: int = 80) -> bool:
         """Whether a Host header names this server."""
@@ -83,33 +74,14 @@ class Access:
         return parts.scheme in _PORTS and self.host(parts.netloc, _PORTS[parts.scheme])
 
     def knows(self, headers: Headers) -> bool:
-        """Whether the token, or the cookie of a session, is with the request."""
-        if self.token is None or self.bears(headers):
-            return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return cookie is not None and self._is_session(cookie.value)
+        """Whether the token is with the request, where one is asked for."""
+        return self.token is None or self.bears(headers)
 
     def bears(self, headers: Headers) -> bool:
         """Whether the token itself is with the request."""
         scheme, _, given = headers.get("authorization", "").partition(" ")
         known = (self.token or "").encode()
         return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), known)
-
-    def session(self) -> str:
-        """The cookie of a new session: a number and what the token makes of it. It says nothing about the token, needs
-        no memory here, and holds for a server that is started again with the same token."""
-        number = secrets.token_urlsafe(18)
-        return f"{number}.{self._sealed(number)}"
-
-    def _is_session(self, cookie: str) -> bool:
-        number, _, seal = cookie.partition(".")
-        return hmac.compare_digest(seal.encode("utf-8", "replace"), self._sealed(number).encode())
-
-    def _sealed(self, number: str) -> str:
-        return hmac.new((self.token or "").encode(), number.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
 def _split(said: str, usual_port: int) -> tuple[str, int]:
@@ -175,7 +147,7 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, with_headers)
         else:
-            allowed = b"POST" if scope["path"] in (SESSION, MCP) else b"GET, HEAD"
+            allowed = b"POST" if scope["path"] == MCP else b"GET, HEAD"
             await _send(refusal, scope["method"] == "HEAD", with_headers, allowed)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
@@ -192,16 +164,15 @@ class Guard:
             return None if method in ("GET", "HEAD") else _read_only(method)
         if headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site"):
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
-        if method not in ("GET", "HEAD") and not (method == "POST" and path in (SESSION, MCP)):
+        if method not in ("GET", "HEAD") and not (method == "POST" and path == MCP):
             return _read_only(method)
-        is_known = allowed.token is None or allowed.bears(headers) if path == MCP else allowed.knows(headers)
-        return None if is_known else _unknown(headers, allowed)
+        return None if allowed.knows(headers) else _unknown(headers)
 
 
-def _unknown(headers: Headers, allowed: Access) -> Refusal:
+def _unknown(headers: Headers) -> Refusal:
     """A wrong token reads differently from a missing one, and all wrong ones read the same."""
     how = "open the address that it printed at its start, or send Authorization: Bearer TOKEN"
-    if "authorization" in headers or f"{allowed.cookie}=" in headers.get("cookie", ""):
+    if "authorization" in headers:
         what = "the token was refused: it is of another server, or of an earlier start of this one"
         return Refusal(401, what, how)
     return Refusal(401, "this server asks for a token", how)

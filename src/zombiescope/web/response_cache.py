@@ -45,7 +45,8 @@ class Representation:
 
     def response(self, request: Request) -> Response:
         """304 where the client has it already. Nothing is kept without asking: a recording may go on."""
-        headers = {"ETag": f'"{self.tag}"', "Cache-Control": "private, no-cache", "Vary": "Accept-Encoding, Cookie"}
+        vary = "Accept-Encoding, Authorization"
+        headers = {"ETag": f'"{self.tag}"', "Cache-Control": "private, no-cache", "Vary": vary}
         if f'"{self.tag}"' in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         return compressed(self.body, self.media_type, request, headers)

@@ -174,26 +174,51 @@ def test_of_those_that_ended_a_bounded_number_is_remembered_and_none_is_lost(
     assert node.tracker._known[cid(39)].runs == 2
 
 
-def test_a_neighbour_who_makes_up_containers_leaves_the_budget_and_the_room_to_others(
-    node: Node, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a cgroup of their own anybody may make these."""
-    monkeypatch.setattr(module, "MAX_GUESTS", 100)
-    slice_ = "/user.slice/user-1000.slice/user@1000.service"
-    for number in range(2000):
-        node.tracker.made(f"{slice_}/docker-{cid(10_000 + number)}.scope", 66, node.now)
-    assert len(node.asked) <= BURST
-    node.asked.clear()
+USER = "/user.slice/user-1000.slice/user@1000.service"
+RUNNER = "/system.slice/ci-runner.service"
+
+
+@pytest.mark.parametrize("place", [USER, RUNNER, f"/docker/{cid(2)}"])
+def test_a_neighbour_who_makes_up_containers_has_a_share_of_the_room(node: Node, place: str) -> None:
+    for number in range(9000):
+        node.tracker.made(f"{place}/docker-{cid(10_000 + number)}.scope", 66, node.now)
+    # THEN no file is read for any of them, and another writer has a share, too
+    assert node.asked == []
+    assert len(node.tracker._known) == module.MAX_CLAIMS_EACH
+    node.tracker.made(f"/system.slice/other.service/docker-{cid(30_000)}.scope", 66, node.now)
+    assert cid(30_000) in node.tracker._known
+    # AND the runtime's own is known as ever
     node.made(1)
-    assert len(node.asked) == 1
     node.second(*node.answer())
     assert node.last(1)["name"] == "agent"
-    assert len(node.tracker._known) == 101
-    # those that end make room for the next of theirs
-    node.tracker.removed(f"{slice_}/docker-{cid(10_007)}.scope", node.now)
-    node.tracker.made(f"{slice_}/docker-{cid(20_000)}.scope", 66, node.now)
+    # AND one that ends makes room
+    node.tracker.removed(f"{place}/docker-{cid(10_007)}.scope", node.now)
+    node.tracker.made(f"{place}/docker-{cid(20_000)}.scope", 66, node.now)
     assert cid(20_000) in node.tracker._known
     assert cid(10_007) not in node.tracker._known
+
+
+def test_claims_make_room_for_what_runtimes_make(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_CONTAINERS", 10)
+    for number in range(10):
+        node.tracker.made(f"{RUNNER}/docker-{cid(10_000 + number)}.scope", 66, node.now)
+    for number in range(10):
+        node.made(number)
+    node.second()
+    assert set(node.tracker._known) == {cid(number) for number in range(10)}
+    assert not any("did not fit" in row["why"] and "0 did not fit" not in row["why"] for row in node.rows["gaps"])
+
+
+def test_the_place_of_the_runtime_goes_before_a_claim(node: Node) -> None:
+    # GIVEN a user who claims the id of a container that is stopped now, and for which root's runtime has files
+    node.tracker.made(f"{USER}/docker-{cid(1)}.scope", 66, node.now)
+    node.second()
+    assert (node.last(1)["name"], node.last(1)["cgroup"]) == (None, f"{USER}/docker-{cid(1)}.scope")
+    assert node.asked == []
+    # WHEN it is started
+    node.made(1)
+    node.second(*node.answer())
+    assert (node.last(1)["name"], node.last(1)["cgroup"]) == ("agent", f"/docker/{cid(1)}")
 
 
 def test_an_id_at_another_path_is_an_impostor(node: Node) -> None:

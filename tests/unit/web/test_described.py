@@ -166,7 +166,7 @@ def test_a_wrong_token_tells_nothing(server: PageServer) -> None:
     server.anonymous = True
     try:
         assert server.ask("/api/v1/info").error["what"] == "this server asks for a token"
-        stale = server.ask("/api/v1/info", Cookie=f"zombiescope-session-{server.port}=of.before").error["what"]
+        stale = server.ask("/api/v1/info", Authorization="Basic of.before").error["what"]
     finally:
         server.anonymous = False
     assert refused == stale

@@ -9,13 +9,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from starlette.datastructures import Headers
 from tests.helpers.cli import Cli
 from tests.helpers.page_server import Got, PageServer, page_server
 from tests.helpers.recordings import Written
 
 from zombiescope.web import listen_address
-from zombiescope.web.guard import POLICY, Access, access
+from zombiescope.web.guard import POLICY, access
 from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.server import browser_address
 
@@ -59,7 +58,7 @@ def test_two_hosts_are_none(server: PageServer) -> None:
     "origin",
     ["http://evil.example", "null", "https://localhost", "http://localhost:1", "file://", "http://[", "x"],
 )
-@pytest.mark.parametrize("path", ["/", "/api/v1/cores", "/api/v1/live", "/api/v1/session"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/cores", "/api/v1/live"])
 def test_a_foreign_page_is_refused(server: PageServer, origin: str, path: str) -> None:
     got = server.ask(path, Origin=origin)
     assert got.status == 403
@@ -180,19 +179,13 @@ def test_the_page_itself_may_be_loaded_since_it_brings_the_token(guarded: PageSe
     assert guarded.ask("/").status == 200
 
 
-def test_the_token_opens_and_a_session_needs_it(guarded: PageServer) -> None:
+def test_the_token_opens_and_nothing_is_left_in_the_browser(guarded: PageServer) -> None:
+    """A cookie goes to every port of a host, so to the servers of all users of the machine."""
     bearer = f"Bearer {guarded.token}"
+    for path in ("/", "/api/v1/info", "/api/v1/export?format=collapsed&last=1s", "/api/v1/nothing"):
+        assert "set-cookie" not in guarded.ask(path, Authorization=bearer).headers
     assert guarded.ask("/api/v1/info", Authorization=bearer).document["node"] == "lab"
-    assert guarded.ask("/api/v1/session", "POST", b"").status == 401
-    opened = guarded.ask("/api/v1/session", "POST", b"", Authorization=bearer)
-    assert opened.status == 204
-    cookie = opened.headers["set-cookie"]
-    assert str(guarded.token) not in cookie
-    for part in ("HttpOnly", "SameSite=strict", "Path=/api/"):
-        assert part in cookie
-    value = cookie.partition(";")[0]
-    assert guarded.ask("/api/v1/export?format=collapsed&last=1s", Cookie=f"theme=dark; {value}").status == 200
-    assert guarded.ask("/api/v1/session", "POST", b"", Cookie=value).headers.get("set-cookie") is None
+    assert guarded.ask("/api/v1/session", "POST", b"", Authorization=bearer).status == 405
 
 
 def test_an_address_by_number_was_not_rebound(guarded: PageServer) -> None:
@@ -226,16 +219,6 @@ def test_on_the_loopback_every_user_of_the_machine_is_asked_for_the_token_too(se
     finally:
         server.anonymous = False
     assert server.ask("/api/v1/info", Authorization=f"Bearer {server.token}").status == 200
-
-
-def test_a_cookie_of_one_server_leaves_that_of_another_alone(server: PageServer, guarded: PageServer) -> None:
-    """Browsers keep one jar for all ports of a host."""
-    cookies = [
-        each.ask("/api/v1/session", "POST", b"", Authorization=f"Bearer {each.token}").headers["set-cookie"]
-        for each in (server, guarded)
-    ]
-    names = [cookie.partition("=")[0] for cookie in cookies]
-    assert names == [f"zombiescope-session-{each.port}" for each in (server, guarded)]
 
 
 def test_without_a_token_only_on_the_loopback(written: Written, tmp_path: Path) -> None:
@@ -331,17 +314,3 @@ def test_ctrl_c_ends_it_while_somebody_watches(written: Written, tmp_path: Path)
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(20) == 0
         assert idle.recv(10) == b""
-
-
-def test_a_session_outlives_the_server_and_not_the_token() -> None:
-    before, again, other = (Access(80, frozenset(), token=token) for token in ("one", "one", "another"))
-    headers = Headers({"cookie": f"{before.cookie}={before.session()}"})
-    assert before.knows(headers)
-    assert again.knows(headers)
-    assert not other.knows(headers)
-    assert before.session() != before.session()
-
-
-def test_the_session_says_what_may_be_done_with_it(server: PageServer) -> None:
-    got = server.ask("/api/v1/session", "DELETE")
-    assert (got.status, got.headers["allow"]) == (405, "POST")

@@ -86,9 +86,7 @@ export class FrozenSource implements Source {
     return () => undefined;
   }
 
-  href(): null {
-    return null;
-  }
+  readonly download = null;
 
   private async document(path: string, params: Params): Promise<unknown> {
     return JSON.parse(new TextDecoder().decode(await this.bytes(path, params)));

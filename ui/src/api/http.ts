@@ -1,6 +1,7 @@
 /**
- * The server's answers. A token comes once in the address (#token=...), is taken out of it, kept for this tab, sent as
- * a bearer, and exchanged for a cookie, since neither EventSource nor a download can carry a header.
+ * The server's answers. A token comes once in the address (#token=...), is taken out of it, kept for this tab, and sent
+ * as a bearer with every request, the live stream and downloads too. There is no cookie: browsers send those to every
+ * port of a host, and on a shared machine those are other users' servers.
  */
 
 import { type Columns, decode, MEDIA_TYPE } from "./columns";
@@ -22,7 +23,6 @@ const KEPT = "zombiescope.token";
 export class HttpSource implements Source {
   readonly frozen = false;
   private readonly token: string | null = takeToken();
-  private session: Promise<unknown> | null = null;
 
   async json<P extends DocumentPath>(path: P, params: Params = {}, signal?: AbortSignal): Promise<Documents[P]> {
     return (await (await this.ask(path, params, "application/json", signal)).json()) as Documents[P];
@@ -37,22 +37,24 @@ export class HttpSource implements Source {
   }
 
   live(params: Params, handlers: LiveHandlers): () => void {
-    return listen(ROOT + question("live", params), () => this.open(), handlers);
+    return listen((signal) => this.send("live", params, "text/event-stream", signal), handlers);
   }
 
-  href(path: string, params: Params = {}): string {
-    return ROOT + question(path, params);
+  async download(path: string, params: Params = {}, name?: string): Promise<void> {
+    const response = await this.ask(path, params, "*/*");
+    const named = /filename="([^"]+)"/.exec(response.headers.get("Content-Disposition") ?? "");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(await response.blob());
+    link.download = name ?? named?.[1] ?? path;
+    link.click();
+    // The browser reads it after the click has been handled.
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   }
 
   private async ask(path: string, params: Params, accept: string, signal?: AbortSignal): Promise<Response> {
-    if (this.token) await this.open();
-    const headers: Record<string, string> = { Accept: accept };
-    if (this.token) headers.Authorization = `Bearer ${this.token}`;
-    const init: RequestInit = { headers, credentials: "same-origin" };
-    if (signal) init.signal = signal;
     let response: Response;
     try {
-      response = await fetch(ROOT + question(path, params), init);
+      response = await this.send(path, params, accept, signal);
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new AnswerError(
@@ -65,16 +67,12 @@ export class HttpSource implements Source {
     return response;
   }
 
-  private open(): Promise<unknown> {
-    if (!this.token) return Promise.resolve();
-    this.session ??= fetch(`${ROOT}session`, {
-      method: "POST",
-      headers: { Authorization: `Bearer ${this.token}` },
-      credentials: "same-origin",
-    }).catch(() => {
-      this.session = null;
-    });
-    return this.session;
+  private send(path: string, params: Params, accept: string, signal?: AbortSignal): Promise<Response> {
+    const headers: Record<string, string> = { Accept: accept };
+    if (this.token) headers.Authorization = `Bearer ${this.token}`;
+    const init: RequestInit = { headers, credentials: "omit" };
+    if (signal) init.signal = signal;
+    return fetch(ROOT + question(path, params), init);
   }
 }
 

@@ -33,8 +33,8 @@ export interface Source {
   columns<P extends ColumnPath>(path: P, params?: Params, signal?: AbortSignal): Promise<Columns<ColumnHeaders[P]>>;
   /** Begins to listen; the answer ends it. */
   live(params: Params, handlers: LiveHandlers): () => void;
-  /** The address of a download, or null where there is no server. */
-  href(path: string, params?: Params): string | null;
+  /** Saves an answer as a file; null where there is no server. */
+  readonly download: ((path: string, params?: Params, name?: string) => Promise<void>) | null;
 }
 
 interface Answered {

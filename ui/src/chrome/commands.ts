@@ -2,7 +2,6 @@
 
 import { signal } from "@preact/signals";
 import { titleOf } from "../api/incident";
-import { source } from "../api/source";
 import type { Span } from "../api/types";
 import { overlaps } from "../axis/axis";
 import {
@@ -54,6 +53,7 @@ import {
 } from "../state";
 import { strip } from "../strip/load";
 import { copy } from "./clipboard";
+import { saving } from "./download";
 import { typedSpan } from "./typed-time";
 
 export interface Command {
@@ -299,9 +299,8 @@ export function passing(): Command[] {
       run: () => navigate({ page: "incident", incidentId: one.id }),
     });
   for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
-    const href = source().href("export", { format, ...sampleParams(chosen.value) });
-    if (href && onNode())
-      out.push({ title: `Export these samples: ${format}`, group: "Export", run: () => location.assign(href) });
+    const save = saving("export", { format, ...sampleParams(chosen.value) });
+    if (save && onNode()) out.push({ title: `Export these samples: ${format}`, group: "Export", run: save });
   }
   return out;
 }

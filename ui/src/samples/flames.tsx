@@ -8,6 +8,7 @@ import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
 import { Current } from "../chrome/current";
+import { Download, saving } from "../chrome/download";
 import { Icon } from "../chrome/icons";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
 import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
@@ -227,22 +228,18 @@ function htmlExport(span: Span): { onExportHtml?: () => void } {
     group: group.value,
     search: search.value,
   });
-  const href = source().href("page", { ...sampleParams(span), opens });
-  return href === null ? {} : { onExportHtml: () => window.location.assign(href) };
+  const save = saving("page", { ...sampleParams(span), opens });
+  return save === null ? {} : { onExportHtml: save };
 }
 
 function Exports({ span }: { span: Span }) {
-  const hrefs = FORMATS.map((format) => [format, source().href("export", { format, ...sampleParams(span) })] as const);
   return (
     <>
-      {hrefs.map(
-        ([format, href]) =>
-          href && (
-            <a key={format} role="menuitem" href={href} download>
-              {format}
-            </a>
-          ),
-      )}
+      {FORMATS.map((format) => (
+        <Download key={format} role="menuitem" path="export" params={{ format, ...sampleParams(span) }}>
+          {format}
+        </Download>
+      ))}
     </>
   );
 }

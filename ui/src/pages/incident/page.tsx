@@ -5,6 +5,7 @@ import { titleOf } from "../../api/incident";
 import { source } from "../../api/source";
 import type { Cause, ChainLink, Incident, RuledOut } from "../../api/types";
 import { Copy } from "../../chrome/copy";
+import { Download } from "../../chrome/download";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
 import { exactly } from "../../flame/search";
@@ -133,22 +134,20 @@ export function State({ incident }: { incident: { state: "open" | "closed" } }) 
 
 /** Downloads of the server; a frozen page is the HTML report already, and carries the Markdown in itself. */
 function Exports({ incident }: { incident: Incident }) {
-  const link = (format: string) =>
-    source().href(`incidents/${encodeURIComponent(incident.id)}/report`, { rec: rec.value, format });
-  const html = link("html");
-  const markdown = link("md");
-  if (!html || !markdown) {
-    const from = source();
+  const from = source();
+  if (!from.download) {
     return from instanceof FrozenSource && from.markdown ? <Copy text={from.markdown} what="copy as Markdown" /> : null;
   }
+  const report = (format: string) => ({
+    path: `incidents/${encodeURIComponent(incident.id)}/report`,
+    params: { rec: rec.value, format },
+    name: `${incident.id}.${format}`,
+    class: "pg-button",
+  });
   return (
     <>
-      <a class="pg-button" href={html} download={`${incident.id}.html`}>
-        save as HTML
-      </a>
-      <a class="pg-button" href={markdown} download={`${incident.id}.md`}>
-        Markdown
-      </a>
+      <Download {...report("html")}>save as HTML</Download>
+      <Download {...report("md")}>Markdown</Download>
     </>
   );
 }
