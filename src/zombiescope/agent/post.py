@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 import ssl
 from dataclasses import dataclass
-from http.client import HTTPException
+from http.client import HTTPException, InvalidURL
 from typing import Literal
 from urllib import error, request
 from urllib.parse import urlsplit
@@ -33,6 +33,10 @@ class _NoRedirect(request.HTTPRedirectHandler):
 
 
 def is_address(url: str) -> bool:
+    """An http(s) address that can be asked as it stands. One with a space or a control character cannot, and the error
+    of the library that says so repeats it, secret and all."""
+    if not url.isascii() or not url.isprintable() or " " in url:
+        return False
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -77,6 +81,8 @@ def _reason(broken: BaseException, timeout_s: float) -> str:
         return f"no answer within {timeout_s:g} s"
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {reason.verify_message}"
+    if isinstance(reason, ValueError | InvalidURL):  # their text repeats the address
+        return "the address cannot be asked: it holds a space or a character that no address has"
     if isinstance(reason, socket.gaierror):
         return "its name is not known"
     return printable(str(getattr(reason, "strerror", None) or reason))[:SAID_CHARACTERS]

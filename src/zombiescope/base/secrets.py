@@ -22,9 +22,9 @@ from typing import Any
 MASK = "***"
 
 _SUSPICIOUS = re.compile(
-    r"(?i:pass|pwd|token|secret|key|auth|cred|cookie|bearer|://|signature|sig=)|eyJ|A[KSBC]IA|ACCA|AIza|ya29|xox"
+    r"(?i:pass|pw|psk|token|secret|key|auth|cred|cookie|bearer|://|signature|sig=|login)|eyJ|A[KSBC]IA|ACCA|AIza|ya29|xox"
     r"|gh[pousr]_|_pat_|glpat-|[sr]k[-_]|hf_|npm_|pypi-|dop_|nvapi-|mysql|mariadb|mongo|redis|ldap|curl|wget|smbclient|zip"
-    r"|7z|ipmitool|docker|podman|nerdctl|openssl"
+    r"|7z|ipmitool|docker|podman|nerdctl|openssl|snmp|useradd|usermod|mc |rclone|s3cmd|kinit|helm"
 )
 _SHAPES = re.compile(
     r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{4,}+(?:\.[\w-]*+)?"
@@ -35,6 +35,13 @@ _SHAPES = re.compile(
 )
 _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY.*?(?:-----END [A-Z0-9 ]{0,40}-----|\Z)", re.DOTALL)
 _IN_URL = re.compile(r"(?<=://)([^\s/?#:@]{0,256}):[^\s/?#]{1,1024}@")
+_TOKEN_IN_URL = re.compile(r"(?<=://)[A-Za-z0-9_.~%+-]{20,512}@")
+"""Before the host and without a user: a Sentry DSN, `git clone https://TOKEN@host`. Names of users are shorter."""
+_QUERY = re.compile(
+    r"(?i)([?&;](?:sig|sign|signature|x-amz-signature|x-goog-signature|key|code|auth|access_key|apikey|pass|pw)=)"
+    r"[^&;#\s\"'<>]{1,4096}"
+)
+"""Signed addresses (S3, GCS, Azure's `sig`) and keys of services. These words are harmless outside of a query."""
 _HEADER = re.compile(
     r"(?i)(?<![\w-])((?:proxy-)?authorization|x-api-key|x-[a-z-]{0,32}token|(?:set-)?cookie)(\s{0,4}[:=]\s{0,4})"
     r"(?:(?:bearer|basic|token|digest|negotiate)\s{1,4})?[^\s\"',;]{1,4096}"
@@ -47,40 +54,57 @@ _SCRIPT = re.compile(
 )
 
 _WORDS = frozenset(
-    {"pass", "pwd", "pw", "passwd", "authorization", "bearer", "cookie", "apikey", "accesskey", "secretkey", "psk"}
-)
+    {
+        "pass", "pwd", "pw", "passwd", "authorization", "bearer", "cookie", "apikey", "accesskey", "secretkey", "psk",
+        "authkey", "requirepass", "masterauth", "storepass", "keypass", "dbpass", "userpass", "passin", "passout",
+        "signature", "authtoken",
+    }
+)  # fmt: skip
 _ENDINGS = ("password", "passwd", "passphrase", "passcode", "secret", "token", "credential", "credentials", "apikey")
 _KINDS_OF_KEYS = frozenset(
-    {"api", "access", "secret", "private", "account", "shared", "signing", "encryption", "license", "master", "auth"}
-)
+    {
+        "api", "access", "secret", "private", "account", "shared", "signing", "encryption", "encrypt", "license",
+        "master", "auth", "wandb", "hf", "huggingface", "openai", "anthropic", "azure", "storage", "comet", "neptune", "ngc", "nvidia",
+        "datadog", "dd", "sentry", "session", "tunnel", "preshared", "webhook", "app", "admin", "hmac",
+    }
+)  # fmt: skip
 _NOT_THE_SECRET = frozenset(
     {
         "file", "files", "path", "dir", "directory", "name", "type", "mode", "ttl", "timeout", "length", "count", "id",
         "uri", "url", "endpoint", "policy", "provider", "expiry", "expires", "size", "limit", "env", "fd", "format",
-        "service", "scope", "slice", "socket", "timer", "target", "mount",
+        "service", "scope", "slice", "socket", "timer", "target", "mount", "version", "algorithm", "method", "prompt",
+        "stdin", "required", "enabled", "disabled", "store", "helper", "manager", "class", "only", "rotation",
     }
 )  # fmt: skip
 _NAME = re.compile(r"-{0,2}\w[\w.-]{0,127}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 # Options with which a program takes a secret: as the next word, or attached to the letter.
-_OPTIONS = {
-    "mysql": ("-p", False), "mariadb": ("-p", False), "sshpass": ("-p", True), "mongo": ("-p", True),
-    "redis-cli": ("-a", True), "ldap": ("-w", True), "ipmitool": ("-P", True), "zip": ("-P", True),
-    "unzip": ("-P", True), "7z": ("-p", False), "docker": ("-p", True), "podman": ("-p", True), "nerdctl": ("-p", True),
-    "openssl": ("-k", True), "curl": ("-u", True), "wget": ("-u", True), "smbclient": ("-U", True),
+_OPTIONS: dict[str, tuple[tuple[str, ...], bool]] = {
+    "mysql": (("-p",), False), "mariadb": (("-p",), False), "sshpass": (("-p",), True), "mongo": (("-p",), True),
+    "redis-cli": (("-a",), True), "ldap": (("-w",), True), "ipmitool": (("-P",), True), "zip": (("-P",), True),
+    "unzip": (("-P",), True), "7z": (("-p",), False), "docker": (("-p",), True), "podman": (("-p",), True),
+    "nerdctl": (("-p",), True), "openssl": (("-k", "-K"), True), "curl": (("-u", "-b", "-U"), True),
+    "wget": (("-u",), True), "smbclient": (("-U",), True), "az": (("-p",), True), "snmp": (("-A", "-X", "-c"), True),
+    "useradd": (("-p",), True), "usermod": (("-p",), True), "clickhouse": (("-p",), True), "oc": (("-p",), True),
+    "helm": (("-p",), True), "skopeo": (("-p",), True), "crane": (("-p",), True),
 }  # fmt: skip
-"""Program, by how its name begins -> (option, whether the next word may be its value)."""
+"""Program, by how its name begins -> (options, whether the next word may be their value)."""
 _USER_AND_SECRET = {"curl": ":", "wget": ":", "smbclient": "%"}
-_LOGIN = frozenset({"docker", "podman", "nerdctl"})
-"""Their -p publishes a port but for `login`."""
+_LOGIN = frozenset({"docker", "podman", "nerdctl", "az", "oc", "helm", "skopeo", "crane"})
+"""Their -p is a password only for `login`."""
+_POSITIONAL = {
+    "wandb": (("login",), 1), "vault": (("login",), 1), "mc": (("alias", "set"), 2), "aws": (("configure", "set"), 1),
+    "htpasswd": ((), 1), "gh": (("secret", "set"), 1), "huggingface-cli": (("login",), 1), "hf": (("auth", "login"), 1),
+}  # fmt: skip
+"""Program -> (words that have to be there, how many words at the end are secret)."""
 
 
 def mask_words(words: Sequence[str]) -> list[str]:
     """The words of a command line. Values that have a name before them are masked whole."""
     if not any(map(_SUSPICIOUS.search, words)):
         return list(words)
-    masked = list(_by_option(words))
+    masked = list(_by_place(list(_by_option(words))))
     for at, word in enumerate(masked):
         is_option = word.startswith("-") and "=" not in word and at + 1 < len(masked)
         if is_option and not masked[at + 1].startswith("-") and is_secret_name(word):
@@ -95,6 +119,8 @@ def mask_text(text: str) -> str:
         return text
     text = _PRIVATE_KEY.sub(MASK, text)
     text = _IN_URL.sub(rf"\1:{MASK}@", text)
+    text = _TOKEN_IN_URL.sub(f"{MASK}@", text)
+    text = _QUERY.sub(rf"\1{MASK}", text)
     text = _HEADER.sub(rf"\1\2{MASK}", text)
     text = _BEARER.sub(rf"\1{MASK}", text)
     text = _SHAPES.sub(MASK, text)
@@ -105,6 +131,15 @@ def mask_text(text: str) -> str:
 def mask_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """What an event says beside its text."""
     return {name: mask_text(value) if isinstance(value, str) else value for name, value in fields.items()}
+
+
+def mask_document(value: Any) -> Any:
+    """Every text in a JSON document."""
+    if isinstance(value, str):
+        return mask_text(value)
+    if isinstance(value, dict):
+        return {name: mask_document(one) for name, one in value.items()}
+    return [mask_document(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _masked_word(word: str) -> str:
@@ -155,17 +190,40 @@ def _by_option(words: Sequence[str]) -> Iterable[str]:
     if prefix is None or (prefix in _LOGIN and "login" not in words):
         yield from words
         return
-    option, takes_next = _OPTIONS[prefix]
+    options, takes_next = _OPTIONS[prefix]
     is_value = False
     for word in words:
         if is_value:
             word = _value(word, prefix)
-        elif word.startswith(option) and len(word) > 2 and not word.startswith("--"):
-            word = option + _value(word[2:], prefix)
+        elif word.startswith(options) and len(word) > 2 and not word.startswith("--"):
+            word = word[:2] + _value(word[2:], prefix)
         elif word.startswith("--user=") and prefix in _USER_AND_SECRET:
             word = f"--user={_value(word.removeprefix('--user='), prefix)}"
-        is_value = takes_next and (word == option or (word == "--user" and prefix in _USER_AND_SECRET))
+        is_value = takes_next and (word in options or (word == "--user" and prefix in _USER_AND_SECRET))
         yield word
+
+
+def _by_place(words: list[str]) -> list[str]:
+    """With the values masked that a program takes by their place: `wandb login KEY`, `aws configure set NAME VALUE`."""
+    program = next((word.rpartition("/")[2] for word in words if word), "")
+    if "--from-literal" in " ".join(words) and "secret" in words:
+        words = [_literal(word) for word in words]
+    needed, count = _POSITIONAL.get(program, ((), 0))
+    plain = [at for at, word in enumerate(words) if at and not word.startswith("-") and word not in needed]
+    if not count or len(plain) < count or not all(word in words for word in needed):
+        return words
+    if program == "aws":
+        return [MASK if at and is_secret_name(words[at - 1]) and at in plain else word for at, word in enumerate(words)]
+    if program == "htpasswd" and len(plain) <= 2:
+        return words
+    return [MASK if at in plain[-count:] else word for at, word in enumerate(words)]
+
+
+def _literal(word: str) -> str:
+    """Of `kubectl create secret generic x --from-literal=name=value`."""
+    option, equals, rest = word.partition("=")
+    name, found, _ = rest.partition("=")
+    return f"{option}={name}={MASK}" if equals and found and option == "--from-literal" else word
 
 
 def _value(word: str, program: str) -> str:
@@ -173,4 +231,6 @@ def _value(word: str, program: str) -> str:
     if sign is None:
         return MASK
     user, found, _ = word.partition(sign)
+    if not found and program == "curl" and "=" in word:  # -b name=value, a cookie
+        return f"{word.partition('=')[0]}={MASK}"
     return f"{user}{sign}{MASK}" if found else word

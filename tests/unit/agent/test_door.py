@@ -71,6 +71,18 @@ def test_a_token_is_asked_for() -> None:
         assert asked(port, Authorization=f"Bearer {TOKEN}")[0] == 200
 
 
+def test_a_probe_needs_no_token_and_learns_no_reasons() -> None:
+    with opened(Access(token=TOKEN)) as (port, door):
+        door.answer = lambda request: Answer(200, f"{request.tells_why}".encode())
+        assert asked(port, "/readyz") == (200, b"False")
+        assert asked(port, "/readyz", Authorization="Bearer wrong") == (200, b"False")
+        assert asked(port, "/readyz", Authorization=f"Bearer {TOKEN}") == (200, b"True")
+    for access, told in ((Access(), b"True"), (Access(is_open=True), b"False")):
+        with opened(access) as (port, door):
+            door.answer = lambda request: Answer(200, f"{request.tells_why}".encode())
+            assert asked(port, "/readyz") == (200, told)
+
+
 @pytest.mark.parametrize("head", [b"\x00\x01\x02 nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 5000])
 def test_what_is_no_request_is_refused(head: bytes) -> None:
     with opened() as (port, _), socket.create_connection(("127.0.0.1", port), 10) as client:

@@ -18,7 +18,7 @@ import pytest
 from zombiescope.agent import parts
 from zombiescope.agent.config.setting import Duration
 from zombiescope.agent.health import Health
-from zombiescope.agent.post import Outcome, post
+from zombiescope.agent.post import Outcome, is_address, post
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_incident
@@ -272,6 +272,14 @@ def test_what_an_answer_means(code: int, headers: dict[str, str], kind: str, wai
         found = post(f"http://127.0.0.1:{server.server_port}{SECRET_PATH}", b"{}", "application/json", 5)
     assert (found.kind, found.wait_s) == (kind, wait_s)
     assert SECRET_PATH not in found.why
+
+
+@pytest.mark.parametrize("wrong", [" ", "\n", "\x7f", "\x01", "é"])
+def test_an_address_that_cannot_be_asked_is_refused_and_its_secret_is_not_repeated(wrong: str) -> None:
+    url = f"https://hooks.example.org{SECRET_PATH}{wrong}more"
+    assert not is_address(url)
+    assert any(where == "webhook.url" for where, *_ in WebhookSection(url=url).problems())
+    assert "verysecret" not in post(url, b"{}", "application/json", 5).why
 
 
 def test_nobody_there_is_a_reason_to_try_later() -> None:

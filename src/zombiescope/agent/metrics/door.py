@@ -4,9 +4,10 @@
     answer   whoever does not read it within WRITE_S is let go
     room     MOST connections; one more, and the one that has waited for longest without having asked is let go, or else
              the one that has not read its answer for longest
-    who      with a token: whoever bears it (Authorization: Bearer). Without: on the loopback only whoever calls us by
-             an address or a name of ours, so that no page of another site reads it by a name that its DNS points here;
-             elsewhere everybody, which has to be configured. A browser's page of another site never
+    who      with a token: who bears it (Authorization: Bearer); all others learn yes or no of
+             PROBES. Without: on the loopback only clients that call us by an address or a name of ours, so that no page
+             of another site reads it by a name that its DNS points here; elsewhere everybody, without reasons, which has
+             to be configured. A browser's page of another site never
 
 The answers are made in the server's own thread and must not wait for anything.
 """
@@ -18,7 +19,7 @@ import hmac
 import ipaddress
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from socket import socket
 
 import h11
@@ -28,6 +29,8 @@ MOST = 64
 MOST_HEAD = 16 * 1024
 BACKLOG = 64
 STOP_LOOK_S = 1.0
+PROBES = ("/healthz", "/readyz")
+"""A kubelet has no token; without one they answer yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Request:
     path: str
     headers: dict[str, str]
     """The last of each name, in lower case."""
+    tells_why: bool = True
+    """Whether reasons may be in the answer: they name units, files and peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`token` None: nobody is asked for one. `names`: what Host may say where there is none; empty: anything."""
+    """`token` None: nobody is asked for one. `names`: what Host may say where there is none; empty: anything.
+    `is_open`: reached from other machines and pods without a token."""
 
     token: str | None = None
     names: frozenset[str] = frozenset()
+    is_open: bool = False
 
     def refusal(self, request: Request) -> Answer | None:
         headers = request.headers
@@ -59,11 +66,19 @@ class Access:
         if self.token is None:
             known = not self.names or self._is_ours(headers.get("host", ""))
             return None if known else _text(421, "this server does not go by that name; see metrics.names")
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self.token.encode()):
+        if self.bears(request) or request.path in PROBES:
             return None
         return Answer(401, b"this server asks for a token: Authorization: Bearer TOKEN\n",
                       headers=(("www-authenticate", "Bearer"),))  # fmt: skip
+
+    def bears(self, request: Request) -> bool:
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        known = (self.token or "").encode()
+        return scheme.lower() == "bearer" and bool(known) and hmac.compare_digest(given.strip().encode(), known)
+
+    def tells_why(self, request: Request) -> bool:
+        """To who bears the token; where none is configured, to users of this machine."""
+        return self.bears(request) if self.token is not None else not self.is_open
 
     def _is_ours(self, host: str) -> bool:
         name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
@@ -169,7 +184,7 @@ class Door:
         if len(hosts) > 1:
             return _text(400, "more than one Host")
         refusal = self.access.refusal(request)
-        return self.answer(request) if refusal is None else refusal
+        return self.answer(replace(request, tells_why=self.access.tells_why(request))) if refusal is None else refusal
 
     async def _send(
         self, writer: asyncio.StreamWriter, connection: h11.Connection, answer: Answer, *, head_only: bool = False

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Protocol
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
@@ -17,6 +17,7 @@ from zombiescope.agent.metrics.parts_account import PartsAccount
 from zombiescope.agent.node_parts import BAD, VITAL, VITAL_SOURCES
 from zombiescope.agent.service import Context
 from zombiescope.base.missing import Missing
+from zombiescope.base.secrets import mask_document
 from zombiescope.store import locate
 from zombiescope.store.health import Part
 
@@ -47,14 +48,15 @@ class Pages:
         if request.path == "/healthz":
             return Answer(200, b"ok\n")
         if request.path == "/readyz":
-            return self._readiness()
+            return self._readiness(tells_why=request.tells_why)
         return Answer(404, b"here are /metrics, /healthz and /readyz\n")
 
-    def _readiness(self) -> Answer:
+    def _readiness(self, *, tells_why: bool) -> Answer:
+        """With reasons, or with the names of what is wrong and nothing more."""
         parts = node_parts.read(self._node_dir, self._health)
         causes = node_parts.causes(parts, self._health)
         why = "; ".join(self._not_ready(causes)) or None
-        document = {
+        document: dict[str, Any] = {
             "ready": why is None,
             "why": why,
             "degraded": list(self._degraded(causes)),
@@ -65,6 +67,7 @@ class Pages:
                 for name, one in self._health.conditions().items()
             },
         }
+        document = mask_document(document) if tells_why else _without_reasons(document)
         return Answer(200 if why is None else 503, json.dumps(document).encode() + b"\n", "application/json")
 
     def _not_ready(self, parts: Sequence[Part]) -> Iterator[str]:
@@ -87,6 +90,20 @@ class Pages:
         for name, one in self._health.conditions().items():
             if one.state == "degraded":
                 yield node_parts.brief(one.part(name, 0.0))
+
+
+def _without_reasons(document: dict[str, Any]) -> dict[str, Any]:
+    ready = document["ready"]
+    return {
+        "ready": ready,
+        "why": None
+        if ready
+        else "reasons are for who bears the token (metrics.token_file); `zombiescope status` has them",
+        "degraded": [],
+        "missing": [{"source": one["source"]} for one in document["missing"]],
+        "parts": {name: {"state": one["state"]} for name, one in document["parts"].items()},
+        "services": {name: {"state": one["state"]} for name, one in document["services"].items()},
+    }
 
 
 def _shown(part: Part) -> dict[str, object]:

@@ -94,7 +94,7 @@ class MetricsDoor:
         if self.section.token_file is not None:
             return Access(token=read_token(Path(self.section.token_file)))
         ours = {"localhost", os.uname().nodename.lower(), *map(str.lower, self.section.names)}
-        return Access(names=frozenset(ours) if where.loopback else frozenset())
+        return Access(names=frozenset(ours) if where.loopback else frozenset(), is_open=not where.loopback)
 
 
 def read_token(path: Path) -> str:
