@@ -64,8 +64,8 @@ _ENDINGS = ("password", "passwd", "passphrase", "passcode", "secret", "token", "
 _KINDS_OF_KEYS = frozenset(
     {
         "api", "access", "secret", "private", "account", "shared", "signing", "encryption", "encrypt", "license",
-        "master", "auth", "wandb", "hf", "huggingface", "openai", "anthropic", "azure", "storage", "comet", "neptune", "ngc", "nvidia",
-        "datadog", "dd", "sentry", "session", "tunnel", "preshared", "webhook", "app", "admin", "hmac",
+        "master", "auth", "wandb", "hf", "huggingface", "openai", "anthropic", "azure", "storage", "comet", "neptune",
+        "ngc", "nvidia", "datadog", "dd", "sentry", "session", "tunnel", "preshared", "webhook", "app", "admin", "hmac",
     }
 )  # fmt: skip
 _NOT_THE_SECRET = frozenset(

@@ -4,10 +4,10 @@
     answer   whoever does not read it within WRITE_S is let go
     room     MOST connections; one more, and the one that has waited for longest without having asked is let go, or else
              the one that has not read its answer for longest
-    who      with a token: who bears it (Authorization: Bearer); all others learn yes or no of
-             PROBES. Without: on the loopback only clients that call us by an address or a name of ours, so that no page
-             of another site reads it by a name that its DNS points here; elsewhere everybody, without reasons, which has
-             to be configured. A browser's page of another site never
+    who      with a token: who bears it (Authorization: Bearer); all others learn yes or no of PROBES. Without: on the
+             loopback only clients that call us by an address or a name of ours, so that no page of another site reads
+             it by a name that its DNS points here; elsewhere everybody, without reasons, which has to be configured. A
+             browser's page of another site never
 
 The answers are made in the server's own thread and must not wait for anything.
 """
