@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from zombiescope.base.errors import QuestionError, UserError
 from zombiescope.web import guard, mcp_endpoint, refusal
-from zombiescope.web.endpoints import axis, export, fleet, health, incidents, live, node, profile, tables
+from zombiescope.web.endpoints import axis, export, fleet, health, incidents, live, node, profile, pyroscope, tables
 from zombiescope.web.guard import Access, Guard
 from zombiescope.web.mcp_endpoint import McpEndpoint
 from zombiescope.web.page import NOT_HERE, Page
@@ -60,6 +60,7 @@ def _app(recordings: Recordings, page: Page) -> FastAPI:
     for endpoints in (node, axis, profile, tables, export, incidents, live, health, fleet):
         app.include_router(endpoints.routes(responder), prefix=PREFIX)
     assistants = McpEndpoint(recordings)
+    app.include_router(pyroscope.routes(responder))
     app.router.routes.append(Route(mcp_endpoint.PATH, assistants))
     app.include_router(_pages(page))
     _report_errors(app)

@@ -42,7 +42,8 @@ OPENER = ("Cross-Origin-Opener-Policy", "same-origin")
 """Not for everybody: over plain HTTP a browser obeys it on the loopback only, and complains elsewhere."""
 API = "/api/"
 MCP = "/mcp"
-"""Assistants post their questions."""
+PYROSCOPE = "/querier.v1.QuerierService/"
+"""Assistants and Grafana post their questions."""
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -147,7 +148,7 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, with_headers)
         else:
-            allowed = b"POST" if scope["path"] == MCP else b"GET, HEAD"
+            allowed = b"POST" if _is_posted(scope["path"]) else b"GET, HEAD"
             await _send(refusal, scope["method"] == "HEAD", with_headers, allowed)
 
     def _refusal(self, scope: Scope) -> Refusal | None:
@@ -160,13 +161,19 @@ class Guard:
             )
         if not allowed.origin(headers.get("origin")):
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
-        if not path.startswith(API) and path != MCP:
+        posts = _is_posted(path)
+        if not path.startswith(API) and not posts:
             return None if method in ("GET", "HEAD") else _read_only(method)
         if headers.get("sec-fetch-site", "same-origin") in ("cross-site", "same-site"):
             return Refusal(403, "another site's page may not ask this server", "open the page of this server")
-        if method not in ("GET", "HEAD") and not (method == "POST" and path == MCP):
+        if method not in ("GET", "HEAD") and not (method == "POST" and posts):
             return _read_only(method)
         return None if allowed.knows(headers) else _unknown(headers)
+
+
+def _is_posted(path: str) -> bool:
+    """Whether a question to this path comes in the body of a POST."""
+    return path == MCP or path.startswith(PYROSCOPE)
 
 
 def _unknown(headers: Headers) -> Refusal:

@@ -65,6 +65,12 @@ class Responder:
         with self._long_turns.turn(), self.recordings.named(rec).apart() as recording:
             yield recording
 
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """A turn for work that takes seconds. Raises Refusal."""
+        with self._long_turns.turn():
+            yield
+
     def answer(
         self,
         request: Request,
