@@ -104,7 +104,9 @@ _MATCHER = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_.]*)\s*(=~|!~|!=|=)\s*"((?:[^"\\
 def matchers(selector: str) -> list[Matcher]:
     """Raises QuestionError."""
     if len(selector) > LONGEST_SELECTOR:
-        raise QuestionError(f"a selector has at most {LONGEST_SELECTOR} characters", option="label_selector")
+        raise QuestionError(
+            f"a selector has at most {LONGEST_SELECTOR} characters", "name fewer values", option="label_selector"
+        )
     text = selector.strip()
     if text.startswith("{") != text.endswith("}"):
         raise QuestionError(f"{selector!r:.100} is not a selector", 'write {comm="kubelet"}', option="label_selector")
@@ -126,7 +128,9 @@ def _matcher(name: str, operator: str, value: str) -> Matcher:
     try:
         return Matcher(name, operator, value, Linear.compiled(f"^(?:{value})$"))
     except ValueError as error:
-        raise QuestionError(f"{value!r:.100} is not a regular expression: {error}", option="label_selector") from None
+        raise QuestionError(
+            f"{value!r:.100} is not a regular expression: {error}", "RE2 has no look-around", option="label_selector"
+        ) from None
 
 
 # --- what is selected -------------------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ def _each(recordings: Recordings, asked: Mapping[str, Any], selectors: Sequence[
 def _range_us(asked: Mapping[str, Any]) -> tuple[int, int]:
     start, end = int(asked.get("start") or 0), int(asked.get("end") or 0)
     if end and end <= start:
-        raise QuestionError("the range ends before it starts", option="end")
+        raise QuestionError("the range ends before it starts", "send start and end in milliseconds", option="end")
     longest = 1 << 62
     return min(max(start * 1000, -longest), longest), min(end * 1000, longest) if end else longest
 
@@ -383,7 +387,9 @@ def _pprof(recordings: Recordings, asked: Mapping[str, Any]) -> bytes:
 def _select_series(recordings: Recordings, asked: Mapping[str, Any]) -> dict[str, Any]:
     step = float(asked.get("step") or 0)
     if not math.isfinite(step) or step < 0.001:
-        raise QuestionError("the step is not a number of seconds, or is below a millisecond", option="step")
+        raise QuestionError(
+            "the step is not a number of seconds, or is below a millisecond", "send 0.02 or more", option="step"
+        )
     step_us = round(step * 1e6)
     start_us, end_us = _range_us(asked)
     columns = -(-(end_us - start_us) // step_us)

@@ -16,6 +16,7 @@ from zombiescope.base.errors import QuestionError
 from zombiescope.query.exports.protobuf import fields, integer, message, packed, text, varint
 
 DEEPEST = 4
+FIX = "send what the protocol's definition declares"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ Shape = Mapping[str, Wire]
 def decoded(shape: Shape, payload: bytes, depth: int = 0) -> dict[str, Any]:
     """A protobuf message. Raises QuestionError."""
     if depth > DEEPEST:
-        raise QuestionError("the message is nested too deeply")
+        raise QuestionError("the message is nested too deeply", FIX)
     by_number = {wire.number: (name, wire) for name, wire in shape.items()}
     found: dict[str, Any] = {name: [] for name, wire in shape.items() if wire.repeated}
     for number, value in fields(payload):
@@ -57,7 +58,7 @@ def _read(name: str, wire: Wire, value: int | bytes, depth: int) -> Any:
         return value.decode("utf-8", "replace")
     if not isinstance(wire.kind, str) and isinstance(value, bytes):
         return decoded(wire.kind, value, depth + 1)
-    raise QuestionError(f"{name} is not of the kind that the protocol declares")
+    raise QuestionError(f"{name} is not of the kind that the protocol declares", FIX)
 
 
 def from_json(shape: Shape, payload: bytes) -> dict[str, Any]:
@@ -65,13 +66,13 @@ def from_json(shape: Shape, payload: bytes) -> dict[str, Any]:
     try:
         given = json.loads(payload or b"{}")
     except (ValueError, RecursionError):
-        raise QuestionError("the message is not JSON") from None
+        raise QuestionError("the message is not JSON", FIX) from None
     return _from_object(shape, given)
 
 
 def _from_object(shape: Shape, given: object) -> dict[str, Any]:
     if not isinstance(given, dict):
-        raise QuestionError("the message is not an object")
+        raise QuestionError("the message is not an object", FIX)
     found: dict[str, Any] = {name: [] for name, wire in shape.items() if wire.repeated}
     for name, wire in shape.items():
         value = given.get(_camel(name), given.get(name))
@@ -79,7 +80,7 @@ def _from_object(shape: Shape, given: object) -> dict[str, Any]:
             continue
         if wire.repeated:
             if not isinstance(value, list):
-                raise QuestionError(f"{name} is not a list")
+                raise QuestionError(f"{name} is not a list", FIX)
             found[name] = [_of_json(name, wire, one) for one in value]
         else:
             found[name] = _of_json(name, wire, value)
@@ -98,7 +99,7 @@ def _of_json(name: str, wire: Wire, value: object) -> Any:
         return value
     if not isinstance(wire.kind, str):
         return _from_object(wire.kind, value)
-    raise QuestionError(f"{name} is not of the kind that the protocol declares")
+    raise QuestionError(f"{name} is not of the kind that the protocol declares", FIX)
 
 
 def encoded(shape: Shape, found: Mapping[str, Any]) -> bytes:

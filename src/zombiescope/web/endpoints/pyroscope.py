@@ -72,9 +72,9 @@ def _unpacked(body: bytes) -> bytes:
     try:
         found = zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(body, pyroscope.MOST_BYTES + 1)
     except (zlib.error, gzip.BadGzipFile) as error:
-        raise QuestionError(f"the request is not gzip: {error}") from None
+        raise QuestionError(f"the request is not gzip: {error}", "send it without Content-Encoding") from None
     if len(found) > pyroscope.MOST_BYTES:
-        raise QuestionError(f"a request has at most {pyroscope.MOST_BYTES:,} bytes")
+        raise QuestionError(f"a request has at most {pyroscope.MOST_BYTES:,} bytes", "send a shorter selector")
     return found
 
 
