@@ -29,7 +29,7 @@ def machine(needs: Needs) -> Machine:
     needs.perf_events()
     needs.tracefs()
     needs.memory_cgroup()
-    for name in ("docker-loop", "kubelet-crashloop"):
+    for name in ("docker-loop", "api-loop", "kubelet-crashloop"):
         for missing in lacks(by_id(name)):
             needs.lack(str(missing))
     by_id("kubelet-crashloop").build()
@@ -39,7 +39,11 @@ def machine(needs: Needs) -> Machine:
 
 @pytest.mark.parametrize(
     ("scenario", "words"),
-    [("docker-loop", ("agent-loop", IMAGE)), ("kubelet-crashloop", ("default/leaky", IMAGE))],
+    [
+        ("docker-loop", ("agent-loop", IMAGE)),
+        ("api-loop", ("site-agent", "registry.local/collector:3")),
+        ("kubelet-crashloop", ("default/leaky", IMAGE)),
+    ],
 )
 def test_a_real_runtime_is_never_the_culprit(machine: Machine, scenario: str, words: tuple[str, ...]) -> None:
     done = subprocess.run(

@@ -18,9 +18,10 @@ _MS_BIND, _MS_REC, _MS_PRIVATE, _MS_SLAVE, _MS_SHARED = 0x1000, 0x4000, 1 << 18,
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def enter_own_namespaces() -> None:
-    """/run is empty in there: sockets of the node's own runtimes are out of reach, and ours are out of its way."""
-    _check(_libc.unshare(_CLONE_NEWNS | _CLONE_NEWNET), "unshare")
+def enter_own_namespaces(*, network: bool = True) -> None:
+    """/run is empty in there: sockets of the node's own runtimes are out of reach, and ours are out of its way. Without
+    `network` unix sockets are the node's, as those of its runtimes are."""
+    _check(_libc.unshare(_CLONE_NEWNS | (_CLONE_NEWNET if network else 0)), "unshare")
     _mount("none", "/", "none", _MS_REC | _MS_SLAVE)
     _mount("none", "/", "none", _MS_REC | _MS_SHARED)  # of this namespace only: kubelet hands mounts to its containers
     tmpfs(Path("/run"))
