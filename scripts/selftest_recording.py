@@ -3,9 +3,9 @@
 
     scripts/selftest_recording.py [FOLDER]        default: src/zombiescope/diagnosis/selftest
 
-Eleven seconds of the case around the lost core, with the journal of the hour before. The first half is a Parquet
+Eleven seconds of the case around the lost core, with Docker's events of the minutes before. The first half is a Parquet
 part, the second half is log segments, as in a recording that is being made: a diagnosis pass reads both and joins
-their ids. The journal and the samples are generated, so no machine of anybody is in it.
+their ids. The events and the samples are generated, so no machine of anybody is in it.
 
 Only this script imports the lab and the importer; a node gets the two files. Run `zombiescope selftest` afterwards.
 """
@@ -44,7 +44,7 @@ EXPECTED = {
     "incidents": 1,
     "pattern": "zombie-memcg",
     "severity": "critical",
-    "culprit": "ecs.service",
+    "culprit": "ecs.service, which runs amazon/amazon-ecs-agent:latest",
     "hog": "kubelet",
     "core": 39,
 }

@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Rebuild and diagnose the founding incident on this machine. Needs no root.
 
-    Generates the files that the engineers had (a profile of 96 cores, mpstat, dmesg, the journal, a copy of
+    Generates the files that the engineers had (a profile of 96 cores, mpstat, dmesg, docker events, a copy of
     /proc/cgroups) from their published figures, imports them, and explains them. Records and changes nothing of this
     machine.
     """
@@ -90,7 +90,7 @@ def _explain(recording: Recording, place: Path, json_: bool) -> str:
     from zombiescope.documents.incidents import diagnosed
 
     whole = WHOLE.choose(recording)
-    # The journal goes back for an hour; the profile is its last half minute.
+    # Docker's events go back for nine minutes; the profile is their last half minute.
     window = Window(recording.end_us - 30_000_000, recording.end_us + 1, whole.zone)
     with progress.shown("looking for causes"):
         found = diagnosed(recording, window)

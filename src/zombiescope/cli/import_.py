@@ -27,8 +27,8 @@ Files = Annotated[
         metavar="FILE... DIR",
         show_default=False,
         help="perf.data, perf script text, collapsed stacks (each also .gz or .zst; - is standard input), and beside "
-        "them dmesg or journal text, mpstat -o JSON, a copy of /proc/cgroups. A folder stands for the files in it. "
-        "DIR is the recording to write or to add to.",
+        "them dmesg or journal text, mpstat -o JSON, docker events, a copy of /proc/cgroups. A folder stands for the "
+        "files in it. DIR is the recording to write or to add to.",
     ),
 ]
 Kallsyms = Annotated[

@@ -9,6 +9,8 @@
    its own it is the one.
 4. Otherwise the growth is matched with what restarts: a unit of the slice that the zombies were in, whose restarts come
    as fast as they do. One of the two alone is no match, and growth that is not known is none either.
+5. At last, without a ledger: containers that one asks for again and again, nearly all that were made. As fast as the
+   growth, or, where that was not measured, fast enough to have made the zombies. A suspicion, and the chain says so.
 
 Where no rung holds, nobody is named, and the report says why.
 """
@@ -18,13 +20,19 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
+from zombiescope.base.time import HOUR_US
 from zombiescope.diagnosis.carriers import is_carrier, is_genuine, stands_for_nobody
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
-from zombiescope.diagnosis.requesters import Request
+from zombiescope.diagnosis.requesters import Request, requests
 from zombiescope.diagnosis.restarts import matching_unit, restarts_per_hour
 from zombiescope.diagnosis.runtime_paths import RuntimePaths
-from zombiescope.diagnosis.thresholds import LEAK_WORST_LEAST_SHARE
+from zombiescope.diagnosis.thresholds import (
+    LEAK_LONGEST_HOURS,
+    LEAK_WORST_LEAST_SHARE,
+    RESTARTS_FIT_ZOMBIES,
+    RESTARTS_LEAST,
+)
 from zombiescope.kernel.cgroup_path import owner
 from zombiescope.query.cgroups import CgroupsView, Leak
 
@@ -78,7 +86,7 @@ class _Suspect:
 
 def attribute(facts: Facts, view: CgroupsView) -> Culprit | None:
     """The best rung that holds. Without an actor: what is known of the place; None when nothing shows it."""
-    found = [rung(facts, view) for rung in (_by_ledger, _by_parent, _by_rhythm)]
+    found = [rung(facts, view) for rung in (_by_ledger, _by_parent, _by_rhythm, _by_containers)]
     known = [one for one in found if one is not None]
     return next((one for one in known if one.actor is not None), known[0] if known else None)
 
@@ -168,6 +176,11 @@ def _about(request: Request, line: Leak) -> Iterator[Known]:
     once = line.names == 1 and (line.created or 0) > 1
     again = f"; all {line.created:,} had the same name" if once and request.kind != "pod" else ""
     yield Known("container", request.said + again, request.runs, "containers", "containers")
+    yield from _request(request)
+
+
+def _request(request: Request) -> Iterator[Known]:
+    """Who asked for containers, and how that is known."""
     if request.kind == "script":
         command = f": {request.command}" if request.command else ""
         who = replace(request.actor, image=None).name
@@ -225,3 +238,38 @@ def _by_rhythm(facts: Facts, view: CgroupsView) -> Culprit | None:
     if match is None:
         return None
     return Culprit(Actor(unit=match.unit), match.said, match.value, match.value_unit, "events")
+
+
+def _by_containers(facts: Facts, view: CgroupsView) -> Culprit | None:
+    """Whoever asks for nearly all containers, one after the other."""
+    dying = None if view.memory is None or view.leaks else view.memory.dying
+    asked = requests(facts.recent_containers.values())
+    worst = asked[0] if asked else None
+    if not dying or worst is None or worst.runs < LEAK_WORST_LEAST_SHARE * sum(one.runs for one in asked):
+        return None
+    per_hour = _runs_per_hour(facts, worst)
+    if worst.runs < RESTARTS_LEAST or per_hour is None or not _fits(view, dying, per_hour):
+        return None
+    days = dying / per_hour / 24
+    how = (
+        f"{worst.said} were made at {per_hour:,.0f} an hour, and no others that often; at that rate {dying:,} take "
+        f"{days:,.1f} days. That their cgroups are the dying ones was not seen"
+    )
+    return Culprit(worst.actor, how, round(per_hour, 1), "containers/hour", "containers", more=tuple(_request(worst)))
+
+
+def _runs_per_hour(facts: Facts, request: Request) -> float | None:
+    starts = sorted(
+        one.started_us
+        for one in facts.recent_containers.values()
+        if one.started_us is not None and one.image == request.actor.image
+    )
+    if len(starts) < RESTARTS_LEAST or starts[-1] <= starts[0]:
+        return None
+    return (len(starts) - 1) * HOUR_US / (starts[-1] - starts[0])
+
+
+def _fits(view: CgroupsView, dying: int, per_hour: float) -> bool:
+    if view.growth_per_hour is not None:
+        return RESTARTS_FIT_ZOMBIES[0] <= view.growth_per_hour / per_hour <= RESTARTS_FIT_ZOMBIES[1]
+    return dying / per_hour <= LEAK_LONGEST_HOURS

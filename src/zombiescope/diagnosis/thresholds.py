@@ -181,6 +181,8 @@ LEAK_WORST_LEAST_SHARE = 0.3
 """share of the dying cgroups; chosen: below it no place is the one that leaks."""
 RESTARTS_FIT_ZOMBIES = (0.4, 2.5)
 """zombies per restart, least and most; chosen: a container is about two cgroups, and some are released."""
+LEAK_LONGEST_HOURS = 60 * 24
+"""hours; chosen: a node that is up for two months is rare, and a slower loop is no explanation of its zombies."""
 RESTARTS_LEAST = 3
 """restarts in an hour; chosen: fewer are no rhythm."""
 RESTARTS_MANY = 1_000

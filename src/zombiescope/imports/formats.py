@@ -7,9 +7,11 @@ from typing import Literal
 
 from zombiescope.imports import proc_cgroups
 
-FileFormat = Literal["perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list"]
+FileFormat = Literal[
+    "perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list", "docker-events"
+]
 FORMATS: tuple[FileFormat, ...] = (
-    "perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list",
+    "perf-data", "perf-script", "collapsed", "kernel-log", "mpstat", "proc-cgroups", "cgroup-list", "docker-events",
 )  # fmt: skip
 PROFILES: tuple[FileFormat, ...] = ("perf-data", "perf-script", "collapsed")
 NAMES: dict[FileFormat, str] = {
@@ -20,6 +22,7 @@ NAMES: dict[FileFormat, str] = {
     "mpstat": "mpstat JSON",
     "proc-cgroups": "/proc/cgroups",
     "cgroup-list": "list of cgroup directories",
+    "docker-events": "docker events",
 }
 
 PERF_DATA = (b"PERFILE2", b"2ELIFREP")
@@ -54,14 +57,20 @@ def detect(head: bytes) -> FileFormat | None:
 
 def _by_votes(lines: list[str]) -> FileFormat | None:
     """What most lines look like. A line of a log has a time as an event line does, so the log is asked first."""
-    from zombiescope.imports import collapsed, kernel_log  # not for who imports perf.data: they take a while to load
+    from zombiescope.imports import (
+        collapsed,
+        docker_events,
+        kernel_log,
+    )  # not for who imports perf.data: they take a while to load
 
-    votes: dict[FileFormat, int] = dict.fromkeys(("kernel-log", "perf-script", "cgroup-list", "collapsed"), 0)
+    votes: dict[FileFormat, int] = dict.fromkeys(FORMATS, 0)
     for line in lines:
         if line.startswith("#"):
             votes["collapsed"] += line.startswith(("# {", "#{"))
         elif line.startswith(proc_cgroups.ROOT) and " " not in line:
             votes["cgroup-list"] += 1
+        elif docker_events.is_line(line):
+            votes["docker-events"] += 1
         elif kernel_log.is_line(line):
             votes["kernel-log"] += 1
         elif _FRAME.match(line) or _EVENT.match(line):

@@ -322,8 +322,10 @@ class Session:
     def _side_rows(
         self, given: Input, text: str, boot_offset_us: int | None, live: int | None
     ) -> tuple[schema.Table, Sequence[tuple[Any, ...]]]:
-        from zombiescope.imports import kernel_log, mpstat
+        from zombiescope.imports import docker_events, kernel_log, mpstat
 
+        if given.format == "docker-events":
+            return schema.CONTAINERS, docker_events.read(text, self._outcome)
         if given.format == "mpstat":
             rows = mpstat.read(text, given.modified_us, self._outcome)
             return schema.CORES, rows

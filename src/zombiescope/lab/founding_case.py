@@ -2,14 +2,20 @@
 
 96 cores and kernel 5.4. kubelet reads memory.numa_stat, for which that kernel walks every memory cgroup: 68,680 of
 them, of which 240 are in use. kubelet takes 6.5% of all CPU; core 39 never lets go for six seconds, its network queue
-is not polled, and the ENA driver resets the card. ecs.service, which came with the image and which nobody uses, crashes
-and is started again every eleven seconds; each round leaks a memory cgroup.
+is not polled, and the ENA driver resets the card. The ECS agent, which came with the image and which nobody uses, is a
+container that ends after ten seconds. Its supervisor in ecs.service creates it again over Docker's socket, and each
+round leaks a memory cgroup. systemd sees one healthy unit and counts no restart.
+
+Published: 96 vCPU, the three ENA lines, core 39, kubelet's 6.5%, the function, 68,680 against 240, the image and its
+"Up 10 seconds". Assumed: the kernel (only before 5.8 is there such a walk), cgroup v1 with Docker's cgroupfs driver,
+the reader's frame (memory.numa_stat), and the exit code of the agent.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from zombiescope.lab.raw_case import IDLE, RawCase, Work, kernel, user
 
@@ -18,6 +24,9 @@ LOST_CPU = 39
 LOST_FROM_S, LOST_TO_S = 14, 20
 TRACKED, IN_USE = 68_680, 240
 RESTART_S = 11
+AGENT = "amazon/amazon-ecs-agent:latest"
+DOCKER_KEEPS = 256
+_ROUND = (("create", 0.2), ("attach", 0.21), ("start", 0.6), ("die", 10.6), ("destroy", 10.8))
 SECONDS = 30
 
 SYSCALL = ("entry_SYSCALL_64_after_hwframe", "do_syscall_64")
@@ -63,14 +72,13 @@ def _load(cpu: int, second: int, dice: random.Random) -> Mapping[str, float]:
     return {"usr": round(dice.uniform(18, 26), 2), "sys": round(dice.uniform(2.5, 6), 2), "soft": 0.9}
 
 
-def _journal() -> tuple[tuple[int, str], ...]:
-    rounds = 3600 // RESTART_S
-    lines = []
+def _docker() -> Iterator[tuple[float, str, str, str, str]]:
+    """What dockerd still knows: its last 256 events, in the order in which ecs-init asks for them."""
+    rounds = DOCKER_KEEPS // len(_ROUND)
     for number in range(rounds):
-        before_s, count = (rounds - number) * RESTART_S, TRACKED - IN_USE - rounds + number
-        lines.append((before_s, "ecs.service: Main process exited, code=exited, status=5/NOTINSTALLED"))
-        lines.append((before_s, f"ecs.service: Scheduled restart job, restart counter is at {count}."))
-    return tuple(lines)
+        identity = hashlib.sha256(f"ecs-agent {number}".encode()).hexdigest()
+        for action, after_s in _ROUND:
+            yield (rounds - number) * RESTART_S - after_s, action, identity, "ecs-agent", AGENT
 
 
 def _directories() -> tuple[str, ...]:
@@ -106,7 +114,7 @@ CASE = RawCase(
             f"{_CARD}: Device reset completed successfully, Driver info: Elastic Network Adapter (ENA) v2.11.0g",
         ),
     ),
-    journal=_journal(),
+    docker=tuple(_docker()),
     tracked=TRACKED,
     directories=_directories(),
 )

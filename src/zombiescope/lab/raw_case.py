@@ -1,7 +1,8 @@
 """Raw files of an incident that happened elsewhere, written from its published figures.
 
 Inputs only, never our own tables: text of `perf script --header`, output of `mpstat -P ALL -o JSON 1`, dmesg, journal,
-a copy of /proc/cgroups and a list of the cgroup directories. They go through the importer as anybody's files do.
+`docker events`, a copy of /proc/cgroups and a list of the cgroup directories. They go through the importer as
+anybody's files do.
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ class RawCase:
     """(seconds after the start, text)"""
     journal: tuple[tuple[int, str], ...] = ()
     """(seconds before the end, what systemd said)"""
+    docker: tuple[tuple[float, str, str, str, str], ...] = ()
+    """(seconds before the end, action, id, name, image)"""
     tracked: int | None = None
     directories: tuple[str, ...] = ()
     seed: int = 39
@@ -74,6 +77,8 @@ class RawCase:
             files["dmesg.txt"] = self._dmesg()
         if self.journal:
             files["journal.txt"] = self._journal()
+        if self.docker:
+            files["docker-events.json"] = self._docker()
         if self.tracked is not None:
             files["proc-cgroups.txt"] = self._proc_cgroups(self.tracked)
         if self.directories:
@@ -134,6 +139,15 @@ class RawCase:
         for before_s, text in self.journal:
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S+0000", time.gmtime(self.end_unix - before_s))
             yield f"{stamp} {self.host} systemd[1]: {text}\n"
+
+    def _docker(self) -> Iterator[str]:
+        for before_s, action, identity, name, image in self.docker:
+            at_ns = round((self.end_unix - before_s) * 1e9)
+            attributes = {"image": image, "name": name} | ({"exitCode": "1"} if action == "die" else {})
+            event = {"status": action, "id": identity, "from": image, "Type": "container", "Action": action,
+                     "Actor": {"ID": identity, "Attributes": attributes}, "scope": "local",
+                     "time": at_ns // 10**9, "timeNano": at_ns}  # fmt: skip
+            yield json.dumps(event) + "\n"
 
     def _proc_cgroups(self, tracked: int) -> Iterator[str]:
         live = len(self.directories) or 240

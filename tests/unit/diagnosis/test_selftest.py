@@ -47,7 +47,8 @@ def test_the_pass_finds_in_the_built_in_recording_what_is_declared_beside_it() -
 def test_the_declared_answer_is_the_founding_case() -> None:
     expected = built_in.expected()
     assert (expected["pattern"], expected["severity"]) == ("zombie-memcg", "critical")
-    assert (expected["culprit"], expected["hog"], expected["core"]) == ("ecs.service", "kubelet", 39)
+    assert expected["culprit"].startswith("ecs.service,")
+    assert (expected["hog"], expected["core"]) == ("kubelet", 39)
 
 
 def test_the_recording_is_small() -> None:

@@ -32,6 +32,7 @@ OTHERS: dict[str, str] = {
     "moments.QUIET_LOOKS": "looks at a window in which nothing happened",
     "pass_limit.CHECKS": "a watchdog of a process",
     "pass_limit.LEAST_RATIO": "a watchdog of a process",
+    "patterns.conntrack.BUCKET_BYTES": "the size of a struct, for the text of a step",
     "patterns.conntrack.ENTRY_BYTES": "the size of a struct, for the text of a step",
     "patterns.oom_console.ERRORS": "the kernel's log level",
     "patterns.writeback_stall.PAGE_BYTES": "the kernel's",
