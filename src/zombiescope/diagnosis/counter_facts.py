@@ -170,6 +170,10 @@ class CounterFacts:
         np.add.at(counts, (row, place[mine]), value[mine])
         return readings, cpus, counts
 
+    def moments(self, source: str) -> columns.Ints:
+        """When a source of counters was read in the window."""
+        return self._moments(source)
+
     def readings(self, source: str) -> dict[tuple[str, str], tuple[columns.Ints, columns.Ints]]:
         """(name, key) of what moved in the window -> when, and by how much or to what."""
         time, series, value = self._counters

@@ -7,6 +7,7 @@ needs it can neither be confirmed nor ruled out by it.
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from typing import Any
 
@@ -246,20 +247,30 @@ class Facts(CounterFacts):
 
         return self._keep("queues", read)
 
-    def served_by(self, nic: str | None) -> frozenset[int] | None:
+    def served_by(self, nic: str | None, queue: int | None = None, at_us: int | None = None) -> frozenset[int] | None:
         """The cores that served a card at some time of the last hour, because irqbalance moves queues; of the only card
-        where none is named. None where that was not recorded."""
+        where none is named. With a queue: those that served it at that moment, where that is known. None where nothing
+        of it was recorded."""
 
-        def read() -> dict[str, set[int]]:
-            served: dict[str, set[int]] = {}
+        def read() -> dict[str, list[tuple[int, int | None, frozenset[int]]]]:
+            served: dict[str, list[tuple[int, int | None, frozenset[int]]]] = {}
             for row in columns.records(self.recording.table("queues", self.start_us - HOUR_US, self.end_us)):
-                served.setdefault(str(row["nic"]), set()).update(parse_list(str(row["cpus"] or "").encode()))
+                cpus = frozenset(parse_list(str(row["cpus"] or "").encode()))
+                served.setdefault(str(row["nic"]), []).append((int(row["time"]), _queue_number(row["queue"]), cpus))
             return served
 
         served = self._keep("served_by", read)
         if nic is None and len(served) == 1:
             nic = next(iter(served))
-        return frozenset(served.get(nic or "", ())) or None
+        known = served.get(nic or "", [])
+        if queue is not None:
+            # A card may have an interrupt for each direction of a queue: the last row of each name before the moment.
+            of_it = [(at, cpus) for at, number, cpus in known if number == queue and (at_us is None or at <= at_us)]
+            newest = max((at for at, _ in of_it), default=0)
+            exact = frozenset(cpu for at, cpus in of_it if at == newest for cpu in cpus)
+            if exact:
+                return exact
+        return frozenset(cpu for _, _, cpus in known for cpu in cpus) or None
 
     # --- GPUs --------------------------------------------------------------------------------------------------------
 
@@ -339,3 +350,9 @@ class Facts(CounterFacts):
     def lacks(self, source: str) -> bool:
         """Whether a source was missing, so that nothing of it means nothing."""
         return any(entry.get("source") == source for entry in self.missing)
+
+
+def _queue_number(name: object) -> int | None:
+    """5 of "5", "eth0-Tx-Rx-5" and "mlx5_comp5@pci:0000:00:05.0"."""
+    found = re.search(r"(\d+)$", str(name).partition("@")[0])
+    return int(found[1]) if found else None

@@ -356,6 +356,8 @@ DRIVER_PATIENCE_S = 5.0
 """s; kernel: a network driver waits that long for its queue before it resets the card (watchdog_timeo)."""
 KSOFTIRQD_TELLS_BEFORE = (6, 5)
 """kernel release; kernel: before 6.5 a softirq that finds ksoftirqd runnable leaves its work to it."""
+CORE_WAIT_WITNESS_US = 100_000
+"""us in a second; chosen: a scheduler that preempts lets nobody wait for so long."""
 NIC_DELAY_US = 500_000
 """us of waiting a second; chosen: by ksoftirqd."""
 NIC_CORE_BUSY_RATIO = 0.9
@@ -623,6 +625,8 @@ DENTRIES_MANY_CGROUPS = 1_000
 own."""
 NETNS_CORES = 0.1
 """cores, of each side; measured: 0.5 in the caller and 0.4 in the kworker on 6.18."""
+ENA_NAMES_THE_KERNEL = (4, 0, 0)
+"""release of the ENA driver; kernel: from 5.7 on the one in its tree reports the kernel's own; Amazon's is 2.x."""
 ENA_COUNTS_SINCE = (2, 2, 10)
 """release of the ENA driver; kernel: the first that counts what exceeds the allowance."""
 ALLOWANCE_EXCEEDED_PER_S = 10.0

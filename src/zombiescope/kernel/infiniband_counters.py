@@ -101,7 +101,7 @@ CARD: dict[str, Meaning] = {
     **_all("rx_discards_phy rx_out_of_buffer", "receiver"),
     **_all("tx_discards_phy tx_pause_storm_error_events", "congestion"),
     **_all("link_down_events_phy", "flap"),
-    **_all("rx_crc_errors_phy rx_symbol_err_phy rx_pcs_symbol_err_phy rx_err_lane_0_phy", "cable"),
+    **_all("rx_crc_errors_phy rx_symbol_err_phy rx_pcs_symbol_err_phy", "cable"),
     **_all("rx_pci_signal_integrity tx_pci_signal_integrity module_bus_stuck module_high_temp", "driver"),
     # ENA
     **_all("missing_tx_cmpl missing_intr lost_interrupt reset_fail", "driver"),
@@ -112,7 +112,8 @@ CARD: dict[str, Meaning] = {
     # bnxt_en, by memory of its source
     **_all("rx_total_discard_pkts missed_irqs", "receiver"),
 }
-"""`ethtool -S`: device-wide, and by queue with the queue's number before or after the name."""
+"""`ethtool -S`: device-wide, and by queue with the queue's number before or after the name. rx_err_lane_N_phy is left
+out: it counts raw bit errors before FEC, which every PAM4 link (200 and 400 Gb/s) has at all times."""
 
 
 def port(name: str) -> Meaning | None:

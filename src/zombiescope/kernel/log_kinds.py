@@ -213,6 +213,9 @@ def _workqueue(fields: Fields) -> str:
 
 def _hardware(fields: Fields) -> str:
     corrected = fields.get("type") == "CE"
+    if fields.get("type") == "IOMMU":
+        whose = f"the PCIe device {fields['device']}" if fields.get("device") else "a PCIe device"
+        return f"{whose} accessed memory that it may not (IOMMU fault)"
     if fields.get("page"):
         killed = f", and {fields['comm']} was killed for it" if fields.get("comm") else ""
         return f"memory is broken at page {fields['page']}{killed}"
@@ -301,6 +304,7 @@ ROWS = (
     ),
     LogKind("gpu_xid", "gpu", "GPU fault", _gpu, pattern="gpu-fault"),
     LogKind("nvswitch_sxid", "gpu", "NVSwitch fault", _switch, pattern="gpu-fault"),
+    LogKind("gpu_driver_error", "gpu", "GPU driver error"),
     LogKind("gpu_init", "gpu", "GPU not initialised", _no_gpu, pattern="gpu-fault"),
     LogKind("io_error", "disk", "disk error", _disk, pattern="disk-fault", fix=DISK_FIX),
     LogKind("fs_error", "disk", "file system error", _file_system, pattern="disk-fault", fix=DISK_FIX),

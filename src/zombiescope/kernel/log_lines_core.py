@@ -313,6 +313,11 @@ FAULT_FORMATS = (
         "kernel.warning", "kernel_warning", "warning", "WARNING: CPU: {cpu:d} PID: {pid:d} at {rest:t}",
         "WARNING: CPU: 3 PID: 1234 at net/sched/sch_generic.c:467 dev_watchdog+0x221/0x230", "seen",
     ),
+    # 28ea295f941e (6.19): the place comes first.
+    LineFormat(
+        "kernel.warning.6.19", "kernel_warning", "warning", "WARNING: {where:w} at {function:n}, CPU#{cpu:d}: {comm:c}/{pid:d}",
+        "WARNING: net/sched/sch_generic.c:525 at dev_watchdog+0x221/0x230, CPU#3: swapper/3/0", "source",
+    ),
     LineFormat(
         "kernel.bug-at", "kernel_bug", "critical", "kernel BUG at {where:t}",
         "kernel BUG at mm/slub.c:4321!", "unconfirmed",

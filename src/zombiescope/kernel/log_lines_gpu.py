@@ -122,6 +122,26 @@ GPU_FORMATS = (
         "nvidia.gsp-rate", "gpu_log_limited", "info", "NVRM: Rate limiting GSP RPC error prints{rest:t}",
         "NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:81:00 (printing 1 of every 30).", "source",
     ),
+    # An assert of the driver that is no Xid: a GPU that has to be reset says so here and nowhere else.
+    LineFormat(
+        "nvidia.reset-required", "gpu_driver_error", "critical",
+        "NVRM: {function:w} Assertion failed: {what:c} [NV_ERR_RESET_REQUIRED] {rest:t}",
+        "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x0000006C) returned from "
+        "kgspBootstrap_HAL(pGpu, pKernelGsp) @ kernel_gsp.c:4711",
+        "unconfirmed",
+    ),
+    LineFormat(
+        "nvidia.assert", "gpu_driver_error", "warning", "NVRM: {function:w} Assertion failed: {rest:t}",
+        "NVRM: nvAssertFailedNoLog: Assertion failed: pGpu != NULL @ gpu_access.c:153", "source", loose=True,
+    ),
+    LineFormat(
+        "amdgpu.reset", "gpu_driver_error", "critical", "amdgpu: GPU reset begin!{rest:t}",
+        "amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!. Source:  1", "source", ("amdgpu",),
+    ),
+    LineFormat(
+        "amdgpu.reset-done", "gpu_driver_error", "info", "amdgpu: GPU reset({count:d}) succeeded!",
+        "amdgpu 0000:c1:00.0: amdgpu: GPU reset(2) succeeded!", "source", ("amdgpu",),
+    ),
     LineFormat(
         "nvswitch.sxid", "nvswitch_sxid", "critical", "nvidia-nvswitch{switch:d}: SXid (PCI:{pci:c}): {sxid:d}, {rest:t}",
         "nvidia-nvswitch3: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)",

@@ -83,6 +83,49 @@ HARDWARE_FORMATS = (
         "mce", "hardware_error", "info", "mce: [Hardware Error]: {rest:t}",
         "mce: [Hardware Error]: TSC 1a2b3c ADDR 12345680 MISC 140545486", "unconfirmed", loose=True,
     ),
+    # AMD prints each machine check with pr_emerg (drivers/edac/mce_amd.c); only the first line says how bad it is.
+    LineFormat(
+        "amd.corrected", "hardware_error", "info", "[Hardware Error]: Corrected error, no action required.",
+        "[Hardware Error]: Corrected error, no action required.", "source", also={"type": "CE"},
+    ),
+    LineFormat(
+        "amd.deferred", "hardware_error", "warning", "[Hardware Error]: Deferred error, no action required.",
+        "[Hardware Error]: Deferred error, no action required.", "source", also={"type": "DE"},
+    ),
+    LineFormat(
+        "amd.fatal", "hardware_error", "critical", "[Hardware Error]: System Fatal error.",
+        "[Hardware Error]: System Fatal error.", "source", also={"type": "UE"},
+    ),
+    LineFormat(
+        "amd.uncorrected", "hardware_error", "critical", "[Hardware Error]: Uncorrected, software {how:w} error.",
+        "[Hardware Error]: Uncorrected, software containable error.", "source", also={"type": "UE"},
+    ),
+    LineFormat(
+        "amd.bank", "hardware_part", "info", "[Hardware Error]: CPU:{cpu:d} ({model:w}) MC{bank:d}_STATUS{rest:t}",
+        "[Hardware Error]: CPU:0 (19:1:1) MC18_STATUS[Over|CE|MiscV|AddrV|-|-|SyndV|CECC|-|-|-]: 0xdc2040000000011b",
+        "source",
+    ),
+    LineFormat(
+        "amd.part", "hardware_part", "info", "[Hardware Error]: {rest:t}",
+        "[Hardware Error]: cache level: L3/GEN, tx: GEN, mem-tx: RD", "source", loose=True,
+    ),
+    LineFormat(
+        "iommu.dmar", "hardware_error", "warning",
+        "DMAR: [{access:c}] Request device [{device:w}] {what:c} addr {address:x} [fault reason {rest:t}",
+        "DMAR: [DMA Write NO_PASID] Request device [3b:00.0] fault addr 0x7f2a1000 [fault reason 0x05] PTE Write "
+        "access is not set",
+        "source", also={"type": "IOMMU"},
+    ),
+    LineFormat(
+        "iommu.amd", "hardware_error", "warning", "AMD-Vi: Event logged [IO_PAGE_FAULT {rest:t}",
+        "AMD-Vi: Event logged [IO_PAGE_FAULT device=0000:c1:00.0 domain=0x002a address=0xfe000000 flags=0x0020]",
+        "source", also={"type": "IOMMU"},
+    ),
+    LineFormat(
+        "iommu.amd.device", "hardware_error", "warning", "AMD-Vi: Event logged [IO_PAGE_FAULT {rest:t}",
+        "nvidia 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x002a address=0xfe000000 flags=0x0020]",
+        "source", ("*",), also={"type": "IOMMU"},
+    ),
     LineFormat(
         "ghes.corrected", "hardware_error", "info", "{{record:d}}[Hardware Error]: event severity: corrected",
         "{1}[Hardware Error]: event severity: corrected", "unconfirmed", also={"type": "CE"},

@@ -30,6 +30,8 @@ from zombiescope.store.event import Event
 CONSOLE = "console"
 GRANT = "CAP_SYSLOG (AmbientCapabilities=CAP_SYSLOG), or sudo sysctl kernel.dmesg_restrict=0"
 _ALLOW_SYSLOG = "a seccomp profile that allows syslog(2)"
+RECORDS_PER_S, RECORDS_BURST = 2_000, 20_000
+"""A dump of all tasks at an OOM kill is read whole; a driver that prints for ever is not."""
 _EVERY_LINE = (5, 19)
 """Since 5.19 the tracepoint fires for every line; before, for those that the console prints."""
 
@@ -45,6 +47,9 @@ class KernelLog:
         self._kmsg: KmsgReader | None = None
         self._fallback: SyslogReader | JournalFollower | None = None
         self._read_us = now_us
+        self._left, self._spent_s = float(RECORDS_BURST), time.monotonic()
+        self._pause_until_s = 0.0
+        self._has_paused = False
         self._grant = GRANT
         self.source: str | None = None
         try:
@@ -100,8 +105,11 @@ class KernelLog:
         return f"{hidden}; before Linux 5.19 also lines of level {level[0] if level else '?'} and above (kernel.printk)"
 
     def fileno(self) -> int | None:
-        """What to poll for reading, if there is such a thing."""
-        return self._kmsg.fileno() if self._kmsg is not None else None
+        """What to poll for reading, if there is such a thing; nothing while a flood is over its budget. The kernel
+        keeps the last part of what is not read, and overwrites the rest."""
+        if self._kmsg is None or time.monotonic() < self._pause_until_s:
+            return None
+        return self._kmsg.fileno()
 
     @property
     def last_seq(self) -> int | None:
@@ -116,15 +124,30 @@ class KernelLog:
         reader = self._kmsg if self._kmsg is not None else self._fallback
         if reader is None:
             return []
+        if time.monotonic() < self._pause_until_s:
+            return []
         records, lost = reader.read()
+        self._spend(len(records))
         events = self._events(records)
         self._read_us = self._clock.now_us()
         if lost:
             text = f"{lost} kernel log records were overwritten before they could be read"
+            if self._has_paused:
+                text += f": a flood, of which at most {RECORDS_PER_S:,} a second are read"
+                self._has_paused = False
             events.append(
                 Event(self._clock.now_us(), "kernel_log_gap", self.source or "kmsg", "warning", text, {"lost": lost})
             )
         return events
+
+    def _spend(self, records: int) -> None:
+        """A second of reading for each RECORDS_PER_S over the burst: a driver that prints 50,000 lines a second costs a
+        few percent of a core and not all of it."""
+        now_s = time.monotonic()
+        self._left = min(RECORDS_BURST, self._left + (now_s - self._spent_s) * RECORDS_PER_S) - records
+        self._spent_s = now_s
+        if self._left < 0:
+            self._pause_until_s, self._has_paused = now_s + 1.0, True
 
     def _traced(self, record: TraceRecord, fields: Fields, wall_us: int) -> list[Event]:
         """A line that reached the console: text, whoever wrote it."""

@@ -14,6 +14,12 @@ from zombiescope.recorder.tracepoints import Fields, Tracepoint, TraceRecord
 from zombiescope.store.event import Event
 
 STUCK_S = 10.0
+EVERY_S = 10.0
+"""Drivers answer from firmware under the rtnl lock: CNI, `ip route` and every start of a pod wait behind them."""
+RTNL_SHARE = 0.002
+"""Of the time, so much may be spent asking, by the time that the calls took: a card that takes 100 ms is asked every
+fifty seconds."""
+LONGEST_S = 300.0
 
 
 class NicStatistics:
@@ -27,6 +33,9 @@ class NicStatistics:
         self._wake = threading.Event()
         self._failure: Exception | None = None
         self._stopped = False
+        self._next_s = 0.0
+        self.took_s = 0.0
+        """How long the last reading took, all cards together."""
         self.readings = 0
         self.read_at: float | None = None
         """Unix time."""
@@ -34,8 +43,9 @@ class NicStatistics:
 
     def ask(self, cards: tuple[str, ...]) -> None:
         """Starts the next reading, unless one is under way."""
-        if self._asked_s is None and cards:
-            self._wanted, self._asked_s = cards, time.monotonic()
+        now_s = time.monotonic()
+        if self._asked_s is None and cards and now_s >= self._next_s:
+            self._wanted, self._asked_s = cards, now_s
             self._wake.set()
 
     def take(self) -> dict[str, dict[str, int]] | None:
@@ -45,6 +55,11 @@ class NicStatistics:
             raise self._failure
         answer, self._answer = self._answer, None
         return answer
+
+    @property
+    def pause_s(self) -> float:
+        """From one reading to the next: EVERY_S, or as long as the last one makes it."""
+        return min(LONGEST_S, max(EVERY_S, self.took_s / RTNL_SHARE))
 
     @property
     def stuck_s(self) -> float | None:
@@ -69,6 +84,7 @@ class NicStatistics:
             if self._stopped:
                 self._ethtool.close()  # here, where nothing reads with it
                 return
+            began_s = time.monotonic()
             try:
                 read = {card: self._ethtool.statistics(card) for card in self._wanted}
                 self._answer = {card: figures for card, figures in read.items() if figures}
@@ -77,6 +93,8 @@ class NicStatistics:
                 self.read_at = time.time()
             except Exception as error:  # noqa: BLE001 - raised again where the loop takes the answer
                 self._failure = error
+            self.took_s = time.monotonic() - began_s
+            self._next_s = began_s + self.pause_s
             self._asked_s = None
 
     def stop(self) -> None:

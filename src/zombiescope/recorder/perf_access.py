@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import sys
 
-from zombiescope.kernel import host, privileges
+from zombiescope.kernel import host, privileges, procfile
 from zombiescope.kernel.perf_event import Clock
 from zombiescope.kernel.privileges import Privileges
 from zombiescope.kernel.release import kernel_version
 
+MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 DROP_IN = "before-linux-5.8.conf"
 _UNIT = "zombiescope.service"
 
@@ -23,6 +24,10 @@ def explain(error: OSError, clock: Clock) -> tuple[str, str]:
     if error.errno in (errno.EACCES, errno.EPERM):
         may = privileges.read()
         return f"perf_event_open: {error.strerror} (perf_event_paranoid={may.perf_event_paranoid})", _grant(may)
+    most = procfile.read_int(MAX_RATE)
+    if error.errno == errno.EINVAL and most is not None and most < clock.hz:
+        why = f"perf_event_open: {clock.hz} samples per second exceed kernel.perf_event_max_sample_rate={most}"
+        return why, f"sysctl -w kernel.perf_event_max_sample_rate={max(clock.hz * 10, 1000)}, or --hz {max(most, 1)}"
     if error.errno in (errno.ENOENT, errno.EOPNOTSUPP) and clock.has_period:
         return "this machine has no hardware cycle counter", "--event cpu-clock"
     if error.errno == errno.ENOSYS:

@@ -59,6 +59,7 @@ def test_what_a_reading_raised_is_raised_until_one_is_whole(statistics: NicStati
         with pytest.raises(ValueError, match="an odd string set"):
             taken(statistics)
     assert statistics.stuck_s is None
+    statistics._next_s = 0.0  # ten seconds later
     statistics.ask(("eth0",))
     end = time.monotonic() + DEADLINE_S
     while statistics._failure is not None and time.monotonic() < end:
@@ -74,3 +75,16 @@ def test_a_transmit_queue_that_times_out_is_critical() -> None:
     assert (event.at_us, event.kind, event.severity) == (5, "nic_tx_timeout", "critical")
     assert event.text == "ena eth0: transmit queue 7 timed out"
     assert event.fields == {"interface": "eth0", "driver": "ena", "queue": 7, "cpu": 39}
+
+
+def test_cards_are_asked_every_ten_seconds_and_less_often_where_that_takes_long(statistics: NicStatistics) -> None:
+    """The calls hold the rtnl lock, and CNI waits behind them."""
+    statistics.ask(("eth0",))
+    taken(statistics)
+    statistics.ask(("eth0",))  # a second later: nothing is under way, and nothing is due
+    assert statistics._asked_s is None
+    assert statistics.pause_s == module.EVERY_S
+    statistics.took_s = 0.1  # mlx5 answers from firmware: a tenth of a second for all cards
+    assert statistics.pause_s == pytest.approx(50)
+    statistics.took_s = 10.0
+    assert statistics.pause_s == module.LONGEST_S

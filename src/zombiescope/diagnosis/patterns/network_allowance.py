@@ -9,7 +9,7 @@ from zombiescope.diagnosis.facts import Count
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured
 from zombiescope.diagnosis.plan import cards, shell
-from zombiescope.diagnosis.thresholds import ALLOWANCE_EXCEEDED_PER_S, ENA_COUNTS_SINCE
+from zombiescope.diagnosis.thresholds import ALLOWANCE_EXCEEDED_PER_S, ENA_COUNTS_SINCE, ENA_NAMES_THE_KERNEL
 from zombiescope.model.plans.step import advice, command
 
 COUNTERS = {
@@ -63,7 +63,7 @@ def _counts_allowances(case: Case) -> bool:
     nics = case.facts.node.get("nics")
     for text in nics.values() if isinstance(nics, dict) else ():
         version = re.match(r"ena (\d+)\.(\d+)\.(\d+)", str(text))
-        if version and tuple(map(int, version.groups())) >= ENA_COUNTS_SINCE:
+        if version and ENA_COUNTS_SINCE <= tuple(map(int, version.groups())) < ENA_NAMES_THE_KERNEL:
             return True
     return False
 

@@ -3,6 +3,10 @@
 Read from the table `cores`: system, irq and softirq time by elapsed time, second by second. On a node whose cores are
 all busy everybody waits for everybody, and a few seconds of it are nothing; as many as a network driver waits for are.
 A core that was left out of sampling is there for one task, and that it is busy is what it is for.
+
+Whether a full core starves anybody depends on the kernel: without preemption a system call keeps the core until it
+ends. A preemptible one (full, lazy, RT) gives it to whoever is due, so there a witness has to say that somebody waited:
+the run queue, or ksoftirqd.
 """
 
 from __future__ import annotations
@@ -11,12 +15,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.thresholds import DRIVER_PATIENCE_S, SATURATED_NODE_BUSY_RATIO
+from zombiescope.diagnosis.thresholds import CORE_WAIT_WITNESS_US, DRIVER_PATIENCE_S, SATURATED_NODE_BUSY_RATIO
 from zombiescope.store.saturation import SATURATED_RATIO
 
+PREEMPTIBLE = ("full", "lazy", "rt")
 _MODES = ("system", "softirq", "irq")
 
 
@@ -26,6 +32,7 @@ def find(facts: Facts) -> Iterator[Symptom]:
         return
     kernel, room, many = cores.kernel, cores.node_busy() < SATURATED_NODE_BUSY_RATIO, len(cores.cpus)
     least_busy_s = min(DRIVER_PATIENCE_S, max(2, int(facts.seconds)))  # all of a window that is shorter
+    preemption = _preemption(facts)
     judged = [(row, cpu) for row, cpu in enumerate(cores.cpus) if cpu not in facts.left_out]
     for row, cpu in judged:
         for first, last in runs(kernel[row] >= SATURATED_RATIO, bridge=1):
@@ -35,6 +42,9 @@ def find(facts: Facts) -> Iterator[Symptom]:
             mode = max(shares, key=lambda mode: shares[mode])
             average = cores.mean(cores.busy, first, last)
             seconds = min(last - first, max(1, round(facts.seconds)))  # the first and the last may have been cut
+            if mode == "system" and preemption in PREEMPTIBLE and _nobody_waited(cores, row, first, last):
+                yield _shared(cores, row, first, last, f"{shares[mode] * 100:.0f}% of {seconds} s", preemption)
+                continue
             yield Symptom(
                 DETECTOR,
                 cores.at_us(first),
@@ -45,6 +55,31 @@ def find(facts: Facts) -> Iterator[Symptom]:
                 cpu,
                 facts={"mode": mode, "ratio": float(np.nanmean(kernel[row, first:last])), "node_busy_ratio": average},
             )
+
+
+def _preemption(facts: Facts) -> str:
+    config = facts.node.get("kernel_config")
+    return str(config.get("preempt")) if isinstance(config, dict) else ""
+
+
+def _nobody_waited(cores: CoreGrid, row: int, first: int, last: int) -> bool:
+    """Known, and little: what was not measured says nothing."""
+    waited = [cores.counts[name][row, first:last] for name in ("wait_us", "ksoftirqd_delay_us")]
+    known = [part for part in waited if not np.isnan(part).all()]
+    return bool(known) and all(float(np.nanmax(part)) < CORE_WAIT_WITNESS_US for part in known)
+
+
+def _shared(cores: CoreGrid, row: int, first: int, last: int, amount: str, preemption: str) -> Symptom:
+    cpu = cores.cpus[row]
+    return Symptom(
+        DETECTOR,
+        cores.at_us(first),
+        cores.at_us(last),
+        f"core {cpu} worked in the kernel for {amount}; this kernel is preemptible ({preemption}), and nothing waited",
+        "info",
+        cpu,
+        facts={"mode": "system", "preemption": preemption, "witness": "nobody waited"},
+    )
 
 
 DETECTOR = Detector(

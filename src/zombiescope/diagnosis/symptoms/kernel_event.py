@@ -127,7 +127,14 @@ def _served_by(facts: Facts, burst: list[Event]) -> frozenset[int] | None:
     if polled:
         return frozenset(cpu for cpu in polled if cpu is not None)
     named = {str(event.fields["interface"]) for event in burst if event.fields.get("interface")}
-    return facts.served_by(next(iter(named), None)) if len(named) < 2 else None
+    if len(named) > 1:
+        return None
+    nic = next(iter(named), None)
+    queues = {(_number(event.fields.get("queue")), event.at_us) for event in burst}
+    exact = [facts.served_by(nic, queue, at_us) for queue, at_us in queues if queue is not None]
+    if exact and all(cores is not None for cores in exact):
+        return frozenset(cpu for cores in exact if cores is not None for cpu in cores)
+    return facts.served_by(nic)
 
 
 def _without_reports(events: list[Event]) -> list[Event]:

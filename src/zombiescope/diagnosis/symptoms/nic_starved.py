@@ -8,6 +8,7 @@ run at every interrupt's end even when ksoftirqd waits (d15121be7485).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,6 +20,7 @@ from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import (
     DRIVER_PATIENCE_S,
+    EVENTS_TOGETHER_US,
     KSOFTIRQD_TELLS_BEFORE,
     NIC_CORE_BUSY_RATIO,
     NIC_DELAY_US,
@@ -26,7 +28,11 @@ from zombiescope.diagnosis.thresholds import (
     NIC_SERVES_PER_S,
 )
 from zombiescope.kernel.cpu import parse_list
+from zombiescope.store.columns import Ints
 
+STARVED_BY_CORE = ("suspected_poll_starvation",)
+"""The driver itself says that its poll loop did not run. The others may also be the device's fault."""
+_QUEUE = re.compile(r"(?:queue|q|tx|rx)_?(?P<queue>\d{1,4})_(?:tx_|rx_)?(?P<name>[a-z_]+)$")
 DRIVER_COUNTERS = ("suspected_poll_starvation", "missing_tx_cmpl", "os_netdev_wd", "tx_timeout", "tx_timeouts")
 
 
@@ -40,17 +46,42 @@ def find(facts: Facts) -> Iterator[Symptom]:
 
 
 def _driver(facts: Facts) -> Iterator[Symptom]:
-    for name in DRIVER_COUNTERS:
-        rose = facts.added("ethtool", name)
-        if rose:
+    """Each with its own card, its own queue where the counter is of one, and the time between the two readings."""
+    moments = facts.moments("ethtool")
+    for (counter, card), (time, added) in facts.readings("ethtool").items():
+        name, queue = _of_queue(counter)
+        if name not in DRIVER_COUNTERS:
+            continue
+        moved = added > 0
+        for first, last in _near(time[moved]):
+            rose = int(added[(time >= first) & (time <= last)].sum())
+            before = moments[moments < first]
+            from_us = max(facts.start_us, int(before[-1]) if len(before) else first - SECOND_US)
+            where = f" on queue {queue}" if queue is not None else ""
             yield Symptom(
                 DETECTOR,
-                facts.start_us,
-                facts.end_us,
-                f"the network driver counted {name} {rose:,} times",
-                "critical",
-                facts={"counter": name, "count": rose},
+                from_us,
+                last,
+                f"the driver of {card or 'a network card'} counted {name}{where} {rose:,} times",
+                "critical" if name in STARVED_BY_CORE else "warning",
+                facts={"counter": name, "count": rose} | ({"interface": card} if card else {}),
+                cores=facts.served_by(card or None, queue, last),
             )
+
+
+def _of_queue(counter: str) -> tuple[str, int | None]:
+    """("missing_tx_cmpl", 5) of queue_5_tx_missing_tx_cmpl, (name, None) of a device-wide one."""
+    found = _QUEUE.match(counter)
+    return (found["name"], int(found["queue"])) if found else (counter, None)
+
+
+def _near(time: Ints) -> Iterator[tuple[int, int]]:
+    """Moments less than TOGETHER_US apart are one."""
+    if not len(time):
+        return
+    ends = np.flatnonzero(np.diff(time) > EVENTS_TOGETHER_US)
+    for first, last in zip([0, *(ends + 1)], [*ends, len(time) - 1], strict=True):
+        yield int(time[first]), int(time[last])
 
 
 def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:

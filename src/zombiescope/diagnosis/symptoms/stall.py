@@ -43,7 +43,8 @@ class _Stall(NamedTuple):
 def find(facts: Facts) -> Iterator[Symptom]:
     yield from _held(facts)
     if facts.cores is not None:
-        yield from map(_interrupts_off, holes(facts, facts.cores))
+        is_known = bool(np.nansum(facts.cores.ratios["steal"]) > 0) or not facts.node.get("virtualisation")
+        yield from (_interrupts_off(hole, steal_is_known=is_known) for hole in holes(facts, facts.cores))
 
 
 def _held(facts: Facts) -> Iterator[Symptom]:
@@ -109,12 +110,16 @@ def _symptom(grid: SampleGrid, cpu: int, task: int, stalls: list[_Stall]) -> Sym
     )
 
 
-def _interrupts_off(hole: Hole) -> Symptom:
+def _interrupts_off(hole: Hole, *, steal_is_known: bool) -> Symptom:
+    """Without a steal clock (Hyper-V and several clouds have none) the hypervisor may have taken the core as well."""
+    why = "code ran with interrupts off"
+    if not steal_is_known:
+        why += ", or the hypervisor took the core: this machine counts no steal"
     return Symptom(
         DETECTOR,
         hole.from_us,
         hole.to_us,
-        f"core {hole.cpu} took no interrupt for {hole.gap_us / 1000:.0f} ms: code ran with interrupts off",
+        f"core {hole.cpu} took no interrupt for {hole.gap_us / 1000:.0f} ms: {why}",
         "warning",
         hole.cpu,
         facts={
