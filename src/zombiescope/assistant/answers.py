@@ -11,7 +11,9 @@ from zombiescope.assistant.fact import Answer, Fact, clock, number, percent, win
 from zombiescope.base.errors import QuestionError
 from zombiescope.base.severity import rank
 from zombiescope.documents import cores as cores_documents
+from zombiescope.documents import delays as delays_documents
 from zombiescope.documents import events as events_documents
+from zombiescope.documents import gpu as gpu_documents
 from zombiescope.documents import incidents as incident_documents
 from zombiescope.documents import stacks as stacks_documents
 from zombiescope.documents import who as who_documents
@@ -19,8 +21,10 @@ from zombiescope.documents import worst as worst_documents
 from zombiescope.model.answer import document as as_document
 from zombiescope.questions.views import (
     CoresQuestion,
+    DelaysQuestion,
     DiagnoseQuestion,
     EventsQuestion,
+    GpuQuestion,
     StacksQuestion,
     WhoQuestion,
 )
@@ -33,6 +37,8 @@ SHOWN_CAUSES = 2
 SHOWN_FRAMES = 6
 SHOWN_RULED_OUT = 12
 MOST_EVENTS = 100
+MOST_JOBS = 20
+MOST_CORES = 64
 _NUMBER = re.compile(r"\d+")
 
 Diagnosed = Callable[[DiagnoseQuestion], dict[str, Any]]
@@ -198,10 +204,19 @@ def _modes(core: Mapping[str, Any]) -> str:
     return f"busy {percent(core['busy'])}" + (f" ({shown})" if shown else "")
 
 
-def gpus(recording: Recording, question: CoresQuestion) -> Answer:
-    found = as_document(cores_documents.answer(recording, question))
+def gpus(recording: Recording, when: WindowQuestion) -> Answer:
+    """The account of GPU seconds, when a GPU was idle, and the state of each GPU."""
+    found = as_document(cores_documents.answer(recording, CoresQuestion(window=when, gpu=True)))
     about = window(found["node"], found["from"], found["to"])
-    facts = []
+    account = gpu_documents.answer(recording, GpuQuestion(window=when))
+    facts = [
+        Fact(f"gpu-seconds/{place}", _account(as_document(row)))
+        for place, row in enumerate(account.rows[:MOST_JOBS], 1)
+    ]
+    facts += [
+        Fact(f"gpu-idle/{place}", idle.text, idle.from_us / 1e6)
+        for place, idle in enumerate(account.idle[:MOST_JOBS], 1)
+    ]
     for one in found["gpus"] or ():
         slowed = [f"{name} {value:.1f} s" for name, value in (one["lost_clocks_s"] or {}).items() if value]
         parts = [
@@ -217,6 +232,28 @@ def gpus(recording: Recording, question: CoresQuestion) -> Answer:
             for each in one["processes"]
         ]
     return Answer(about, facts, () if facts else ("no GPU was recorded in this window",))
+
+
+def _account(row: Mapping[str, Any]) -> str:
+    """Seconds that were not known are named, and never spread."""
+    whose = row["job"] or row["comm"] or "nobody"
+    waited = [f"{name} {number(value)} s" for name, value in row["waited"].items() if value]
+    return f"{whose}: {number(row['wall_s'])} GPU seconds on {row['gpus']} GPUs, busy {number(row['busy_s'])} s" + (
+        f", waited for {', '.join(waited)}" if waited else ""
+    )
+
+
+def delays(recording: Recording, question: DelaysQuestion) -> Answer:
+    """Measured, where the schedule of a core was kept; a core that was not watched says nothing."""
+    found = delays_documents.answer(recording, question)
+    about = window(found.node, found.window.start_us / 1e6, found.window.end_us / 1e6)
+    about |= {"watched_cpus": found.watched_cpus[:MOST_CORES], "reach_s": found.reach_s}
+    facts = [
+        Fact(f"delay/{place}", delays_documents.sentence(one), one.from_us / 1e6)
+        for place, one in enumerate(found.shown, 1)
+    ]
+    lacking = () if found.watched_cpus else ("no schedule of any core was kept in this window",)
+    return Answer(about, facts, lacking, "name a core, a process or a shorter window")
 
 
 def _given(value: float | None, unit: str) -> str:

@@ -20,7 +20,14 @@ from zombiescope.assistant.fact import Answer, Fact, clock
 from zombiescope.base.errors import QuestionError, UserError
 from zombiescope.base.severity import Severity
 from zombiescope.questions.parameter import Declared, Question, declared, filled
-from zombiescope.questions.views import CoresQuestion, DiagnoseQuestion, EventsQuestion, StacksQuestion, WhoQuestion
+from zombiescope.questions.views import (
+    CoresQuestion,
+    DelaysQuestion,
+    DiagnoseQuestion,
+    EventsQuestion,
+    StacksQuestion,
+    WhoQuestion,
+)
 from zombiescope.questions.window import WindowQuestion
 from zombiescope.store.reader import Recording
 
@@ -148,7 +155,10 @@ TOOLS = (
          defaults={"top": 12}),
     Tool("events", "What happened: kernel log, units, containers, network cards, GPUs, jobs.", EventsQuestion,
          (*_WINDOW, "kind", "at_least")),
-    Tool("gpu", "Each GPU: utilisation, power, temperature, why it was slow, who was on it.", WindowQuestion, _WINDOW),
+    Tool("gpu", "Where the GPU seconds went, by job; when and why a GPU was idle; state of each GPU.", WindowQuestion,
+         _WINDOW),
+    Tool("delays", "Who waited for a core, for how long, and who ran there during that time; measured.", DelaysQuestion,
+         (*_WINDOW, "cpu", "pid", "comm", "top")),
     Tool("fleet", "What the sick nodes of the fleet share. Only where a fleet is served.", of_recording=False),
     Tool("check", "Compare one claim with the recording: supported, refuted (with the number), or not_measured.",
          WindowQuestion, _WINDOW, _claim_schema()),
@@ -215,7 +225,9 @@ class Asked:
             case "events":
                 return answers.events(recording, filled(EventsQuestion, values)).document()
             case "gpu":
-                return answers.gpus(recording, CoresQuestion(window=when, gpu=True)).document()
+                return answers.gpus(recording, when).document()
+            case "delays":
+                return answers.delays(recording, filled(DelaysQuestion, values)).document()
             case _:
                 claim = Claim(**{one.name: given[one.name] for one in fields(Claim) if one.name in given})
                 checked = asdict(check(recording, when, claim, diagnosed))
