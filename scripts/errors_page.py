@@ -22,14 +22,25 @@ PAGE = ROOT / "docs" / "errors.md"
 HEAD = """\
 # Errors, and what fixes them
 
-Every error is one line on stderr: what failed, on what, and behind the semicolon what helps. The exit code is 1 where
-something could not be done, 2 where the command line was not understood (the line then ends with the command that shows
-its help). There is never a traceback; `ZOMBIESCOPE_DEBUG=1` shows where an error comes from, for a report.
+Every error is one line on stderr: the problem, the detail, and after a semicolon what helps. The exit code is 1 if something could not
+be done, and 2 if the command line was wrong (the line then ends with the command that shows the help). A traceback instead of one line is a
+bug; please report it with the output of `ZOMBIESCOPE_DEBUG=1`.
 
-Words in capitals stand for what is put in: a path, a name, a number; look for the words around them. Where the second
-column is empty, the message itself says what to write instead, or passes on what somebody else answered; the line above
-the table says what helps then. This page is made from the code by `scripts/errors_page.py`.
+Words in capitals are placeholders: PATH, NAME, LIST, N for a number, VALUE for what you typed, REASON for what the system answered. Search for
+the words around them. If the second column is empty, see the line above the table. Generated from the code by `scripts/errors_page.py`.
 """
+PLACEHOLDERS = {
+    "JOIN": "LIST", "TEXT": "VALUE", "WORD": "VALUE", "IT": "VALUE", "STRERROR": "REASON", "ERROR": "REASON", "WHY": "REASON",
+    "SAID": "REASON", "LAST_WORDS": "REASON", "LAST_LINES": "REASON", "LEN": "N", "NUMBER": "N", "MOST": "N", "SIZE": "N", "TAKEN": "N",
+    "FREE": "N", "CPUS": "N", "MOST_CORES": "N", "MOST_BYTES": "N", "MAX_NODES": "N", "RETURNCODE": "N", "CODE": "N", "SHOWN": "ADDRESS",
+    "PLACE": "PATH", "PLACES": "PATHS", "WHERE": "PATH", "DIRECTORY": "PATH", "FOLDER": "PATH", "OUTPUT": "PATH", "FILENAME": "PATH",
+    "OUT_PATH": "PATH", "URL_FILE": "PATH", "TOKEN_FILE": "PATH", "NODE_DIR": "PATH", "COMMAND_LINE": "COMMAND", "ARGUMENTS": "COMMAND",
+    "WANTED": "NAME", "UNKNOWN": "LABEL", "HELD": "WINDOW", "HEADING": "WINDOW", "BRIEF": "NAME", "WHAT": "SUBJECT", "OWN": "NAME",
+    "SOURCECOLONTARGET": "SOURCE:TARGET", "HAS": "LABELS", "HOW": "PROBLEM", "FOUND": "N", "THEIRS": "VERSION", "MINE": "VERSION",
+    "IDENTITY": "NAME", "WHATMORE": "DETAIL", "OTHER": "NAME", "STRIP": "REASON", "WORDS": "VALUE", "FORGOTTEN": "NAME",
+    "EXCLUDED": "NAME", "NEW": "NAME", "DICT": "VALUE", "FORM": "FORMAT", "SUITE": "NAME", "PARTITION": "NAME", "BESIDE": "NAME",
+}  # fmt: skip
+"""Name of a variable, in capitals -> what a reader understands."""
 ROOMS = {
     "cli": "The command line",
     "questions": "Times, windows and filters",
@@ -41,7 +52,7 @@ ROOMS = {
     "documents": "Views and diagnosis",
     "diagnosis": "Views and diagnosis",
     "query": "Views and diagnosis",
-    "web": "The page",
+    "web": "The web UI",
     "audit": "Audit",
     "fix": "Fixing",
     "model/plans": "Fixing",
@@ -49,7 +60,7 @@ ROOMS = {
     "agent": "The agent",
     "node/cluster": "Kubernetes",
     "node/ray": "Ray",
-    "lab": "The laboratory",
+    "lab": "The lab",
     "symbols": "Symbols",
     "node/systemd": "systemd",
     "node/containers": "Containers",
@@ -58,17 +69,17 @@ ROOMS = {
 }
 """By folder; the longest that a file lies in counts."""
 GENERAL = {
-    "The command line": "the message says what to write; the line ends with the command whose --help has examples",
+    "The command line": "the message says what to write; the command's --help has examples",
     "Importing": "the file is damaged or of another kind; [what can be imported](import.md) lists the kinds",
-    "Exporting and pushing": "the other side refused it, in its own words; its log says more",
-    "Audit": "the file that it names is yours; [the catalogue](catalogue.md) shows an entry that is right",
-    "Fixing": "nothing more was changed; the node is not as the plan had it: make the plan anew with "
-    "`zombiescope fix --incident ID`, and see what was done with `--undo`",
-    "Kubernetes": "the API server refused it; [the chart](kubernetes.md) has the rights that are needed",
-    "The laboratory": "`zombiescope lab clean` removes what it left behind; `zombiescope lab list` says what can run",
-    "systemd": "`systemctl status UNIT` says what it waits for",
+    "Exporting and pushing": "the peer refused it; its log has the details",
+    "Audit": "correct the file that the message names; [the catalogue](catalogue.md) has a valid entry",
+    "Fixing": "nothing more was changed, because the node is no longer as it was planned for: plan again with "
+    "`zombiescope fix --incident ID`; `--undo` shows what was done",
+    "Kubernetes": "the API server refused it; [the chart](kubernetes.md#rbac) grants the rights it needs",
+    "The lab": "`zombiescope lab clean` cleans up; `zombiescope lab list` shows what can run",
+    "systemd": "`systemctl status UNIT` shows what it waits for",
 }
-"""By heading: what helps where the error itself has no words for it."""
+"""By heading: what helps if the error itself does not say."""
 _USAGE = "BadParameter"
 _CONSTANTS: dict[str, ast.expr] = {}
 """Texts that have a name, of all modules."""
@@ -166,7 +177,8 @@ def _name(part: ast.expr) -> str:
     words = re.findall(
         r"[a-zA-Z_]\w*", re.sub(r"\[[^\]]*\]|\([^()]*\)|'[^']*'|\"[^\"]*\"", "", ast.unparse(part.value))
     )
-    return (words[-1] if words else "it").strip("_").upper()
+    name = (words[-1] if words else "it").strip("_").upper()
+    return "N" if name.endswith("_S") else PLACEHOLDERS.get(name, name)
 
 
 def _cell(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from zombiescope.diagnosis import thresholds
 from zombiescope.diagnosis.incident import Proof
-from zombiescope.diagnosis.pattern import Pattern, Signature
+from zombiescope.diagnosis.pattern import FALLBACK, Pattern, Signature
 from zombiescope.diagnosis.sample_index import SYSTEM_CALL
 
 PROOF: dict[Proof, str] = {
@@ -33,19 +33,21 @@ def page(pattern: Pattern) -> str:
     parts = [
         f"# {pattern.id}: {pattern.title}",
         pattern.looks_like,
-        f"**Confirmed by** {_lower(pattern.confirmed_by)}",
-        f"**Refuted by** {_lower(pattern.refuted_by)}",
-        f"**Hog**: {pattern.hog}  \n**Culprit**: {pattern.culprit}",
         "## How to fix it",
         pattern.remedy,
-        _meanwhile(pattern),
+        _until_fixed(pattern),
+        "On the node, `zombiescope diagnose --last 10m` names the process and the culprit, and `zombiescope fix "
+        "--incident ID` shows the plan; it changes nothing without `--apply`.",
+        "## How it is recognised",
+        f"**Confirmed by:** {pattern.confirmed_by}",
+        f"**Refuted by:** {pattern.refuted_by}",
+        *_actors(pattern),
         "## Frames",
         _frames(pattern),
         "## How it is known",
-        f"Proof: {pattern.proof}, {PROOF[pattern.proof]}."
-        + (f" From: {pattern.known_from}." if pattern.known_from else ""),
-        _seen(pattern),
-        f"As a Kubernetes event its reason is `{pattern.reason}`, and so is the name of its alert.",
+        *_proof(pattern),
+        f"In Kubernetes Events the reason is `{pattern.reason}`; alerts from the webhook have that name, too. In "
+        f'Prometheus it is the alert `ZombiescopeIncident` with `cause="{pattern.id}"`.',
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -59,17 +61,27 @@ def index(patterns: Sequence[Pattern]) -> str:
         [
             "# Root-cause patterns",
             "",
-            "Generated from the files in `diagnosis/patterns/`, one each. How they are weighed is described in "
-            "[diagnosis](../diagnosis.md).",
+            _counted(patterns),
             "",
-            "*Seen on* are the kernels on which it was made to happen and recorded; elsewhere its functions are known "
-            "from the kernel's source and from reports.",
+            "*Seen on* lists the kernels on which it was reproduced and recorded; for others its functions are known from "
+            "the kernel's source and from reports. [How a diagnosis is made](../diagnosis.md) describes how patterns are weighed. "
+            "A pattern without a kernel needs [a scenario](../how-to/add-a-scenario.md): contributions are welcome.",
             "",
             "| pattern | what happens | confirmed by | proof | seen on |",
             "|---|---|---|---|---|",
             *rows,
             "",
         ]
+    )
+
+
+def _counted(patterns: Sequence[Pattern]) -> str:
+    causes = [one for one in patterns if one.id != FALLBACK]
+    real = sum(one.proof == "kernel" for one in causes)
+    return (
+        f"zombiescope knows {len(causes)} causes. **{real} were reproduced on a real kernel**, recorded and diagnosed; "
+        f"**{len(causes) - real} are known from literature only**, and their confidence stays at or below 0.6. "
+        f"[{FALLBACK}]({FALLBACK}.md) is the answer when none of them matches."
     )
 
 
@@ -85,7 +97,22 @@ def write(directory: Path, patterns: Sequence[Pattern]) -> None:
         (directory / name).write_text(text)
 
 
-def _meanwhile(pattern: Pattern) -> str:
+def _actors(pattern: Pattern) -> list[str]:
+    named = (("Hog", pattern.hog), ("Culprit", pattern.culprit))
+    shown = [
+        f"**{name}:** {who}" for name, who in named if who and not who.startswith(("Nobody", "No one", "Not known"))
+    ]
+    return ["  \n".join(shown)] if shown else []
+
+
+def _proof(pattern: Pattern) -> list[str]:
+    if pattern.id == FALLBACK:
+        return ["This is the answer when no pattern matches; it has no confidence of its own."]
+    known = f"Proof: {pattern.proof}, {PROOF[pattern.proof]}."
+    return [known + (f" From: {pattern.known_from}." if pattern.known_from else ""), _seen(pattern)]
+
+
+def _until_fixed(pattern: Pattern) -> str:
     """What helps until it is fixed, or why nothing does."""
     said = f"**Stop-gap**: {pattern.stop_gap or f'none; {pattern.no_stop_gap}'}."
     return f"{said}\n\n**No lasting fix**: {pattern.no_lasting}." if pattern.no_lasting else said
@@ -93,7 +120,7 @@ def _meanwhile(pattern: Pattern) -> str:
 
 def _frames(pattern: Pattern) -> str:
     if not pattern.signatures:
-        return "None: a task that does not run, or does not enter the kernel, is not in a kernel profile."
+        return "None: a task that does not run, or does not enter the kernel, does not appear in a kernel profile."
     rows = ["| called by | hot | kernels | meaning |", "|---|---|---|---|"]
     rows += [f"| {_names(one.outer)} | {_hot(one)} | {_kernels(one)} | {one.means} |" for one in pattern.signatures]
     entry = f" `{SYSTEM_CALL}NAME` is the system call's entry on any architecture." if _names_a_call(pattern) else ""
@@ -111,8 +138,8 @@ def _kernels_seen(pattern: Pattern) -> str:
 
 def _seen(pattern: Pattern) -> str:
     if not pattern.seen_on:
-        return "Seen on: no kernel yet. It was never made to happen on a real one, and is known from others only."
-    return f"Seen on: {_kernels_seen(pattern)}. Other kernels by the names in their source."
+        return "Seen on: no kernel yet. It was never reproduced; it is known from others only."
+    return f"Seen on: {_kernels_seen(pattern)}. On other kernels it is known from the names in their source."
 
 
 def _hot(one: Signature) -> str:
@@ -161,9 +188,3 @@ def threshold_page() -> str:
             section = title
         lines.append(f"| `{name}` | `{value}` | {unit} | {basis} |")
     return "\n".join(lines) + "\n"
-
-
-def _lower(sentence: str) -> str:
-    """As the second half of a sentence; names and numbers keep their first letter."""
-    first, rest = sentence[:2], sentence[1:]
-    return sentence if not first.isalpha() or first.isupper() or not first[1:].islower() else sentence[0].lower() + rest

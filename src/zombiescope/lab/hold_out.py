@@ -119,10 +119,25 @@ def _of(part: int, whole: int) -> str:
     return f"{part} ({100 * part / whole:.0f}%)" if whole else str(part)
 
 
+def _summary(beside: str, rows: Sequence[Document]) -> str:
+    """What the first lines of the page are: the strictest reading of each number."""
+    runs = len(rows)
+    named = [row for row in rows if row["pattern_is"] in ("right", "wrong")]
+    right = sum(row["pattern_is"] == "right" for row in named)
+    loud = sum(row["severity"] in ("warning", "critical") for row in rows if row["reported"])
+    return (
+        f"**{runs} loads with {beside} next to them, for which no pattern was written: right process "
+        f"{_of(sum(row['process'] for row in rows), runs)}; a pattern named {_of(len(named), runs)}, of those right "
+        f"{_of(right, len(named))}; reported as warning or critical {_of(loud, runs)}.** The other answers are "
+        f"*unknown*: process, system call and kernel function, without a cause."
+    )
+
+
 def page_of(rows: Sequence[Document]) -> str:
     """In Markdown. Everything in it comes from the rows."""
     parts = [
-        "# Faults nobody wrote a scenario for",
+        "# Accuracy on unseen faults",
+        "\n".join(f"- {_summary(name, group)}" for name, group in _by_background(rows)),
         "Written by `zombiescope lab score --hold-out`. Every stressor of stress-ng runs in a cage of its own for ten "
         "seconds; those that hold half a core or more in the kernel are recorded and diagnosed. None of the patterns "
         "was written for them. What is true about each was written down from the manual page before anything was "
