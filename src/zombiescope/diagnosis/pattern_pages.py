@@ -63,9 +63,10 @@ def index(patterns: Sequence[Pattern]) -> str:
             "",
             _counted(patterns),
             "",
-            "*Seen on* lists the kernels on which it was reproduced and recorded; for others its functions are known "
-            "from the kernel's source and from reports. [How a diagnosis is made](../diagnosis.md) describes how patterns "
-            "are weighed. A pattern without a kernel needs [a scenario](../how-to/add-a-scenario.md): contributions are welcome.",
+            "*Seen on* lists the kernels on which it was reproduced and recorded; for others its functions are known",
+            "from the kernel's source and from reports. [Diagnosis](../diagnosis.md) describes how patterns",
+            "are weighed. A pattern without a kernel needs [a scenario](../how-to/add-a-scenario.md): contributions",
+            "are welcome.",
             "",
             "| pattern | what happens | confirmed by | proof | seen on |",
             "|---|---|---|---|---|",
