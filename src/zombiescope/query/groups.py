@@ -7,12 +7,14 @@ a task that nobody named are a group of their own.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from zombiescope.query import programs
 from zombiescope.query.levels import Level
 from zombiescope.query.selection import Selection
 from zombiescope.store import columns, container_names
@@ -21,9 +23,11 @@ from zombiescope.store.container_names import NO_NAMES, ContainerName, Container
 
 NOBODY: dict[str, str] = {
     "owner": "not known", "unit": "no unit", "pod": "no pod", "container": "no container", "image": "no image",
-    "process": "not known", "thread": "not known", "comm": "?",
+    "program": "not known", "process": "not known", "thread": "not known", "comm": "?",
 }  # fmt: skip
-_COLUMNS = ("task", "pid", "tid", "comm", "exe", "unit", "container", "pod")
+_COLUMNS = ("task", "pid", "tid", "comm", "exe", "cmdline", "unit", "container", "pod")
+_OF_KERNEL = re.compile(r"([a-z_]+)/[\du].*")
+"""kworker/u8:3, ksoftirqd/7: one program on many cores."""
 _OF_CONTAINER: dict[str, Callable[[ContainerName], str | None]] = {
     "container": lambda known: known.label,
     "pod": lambda known: known.pod_path,
@@ -65,11 +69,12 @@ def groups(selection: Selection, by: Level) -> Groups:
     boxes = {row["container"] for row in rows.values() if row["container"]}
     boxed = container_names.read(selection.recording, *selection.span, boxes) if boxes else NO_NAMES
     leaders = _leaders(rows.values())
+    scripts = programs.of_tasks((row["pid"], row["cmdline"]) for row in rows.values()) if by == "program" else {}
     numbers: dict[Hashable, int] = {None: 0}
     made = [Group(NOBODY[by])]
     of_task = np.zeros(max((task for task in rows if task >= 0), default=-1) + 2, np.int64)
     for task, row in rows.items():
-        key, group = _group(by, row, boxed, leaders)
+        key, group = _program(row, leaders, scripts) if by == "program" else _group(by, row, boxed, leaders)
         number = numbers.setdefault(key, len(made))
         if number == len(made):
             made.append(group)
@@ -112,6 +117,23 @@ def _group(by: Level, row: dict[str, Any], boxed: ContainerNames, leaders: dict[
         return number, Group(f"{comm or '?'} [{number}]" if number is not None else NOBODY[by], **facts)
     name = _name(by, row, boxed, known)
     return name, Group(name or NOBODY[by], **facts)
+
+
+def _program(
+    row: dict[str, Any], leaders: dict[int, str], scripts: dict[int, programs.Program]
+) -> tuple[Hashable, Group]:
+    script = scripts.get(row["pid"])
+    comm = leaders.get(row["pid"]) or row["comm"]
+    name = (script.name if script else None) or (_OF_KERNEL.sub(r"\1", comm) if comm else None)
+    group = Group(
+        name or NOBODY["program"],
+        comm=comm,
+        pid=row["pid"],
+        unit=row["unit"],
+        container=row["container"],
+        pod=row["pod"],
+    )
+    return name, group
 
 
 def _name(by: Level, row: dict[str, Any], boxed: ContainerNames, known: ContainerName) -> str | None:

@@ -77,15 +77,16 @@ def replaced(stack: Ints, at: Ints, pairs: Ints, made: Ints, first_id: int) -> I
     return found
 
 
-def append(base: Stacks, heads: Ints, tails: Ints) -> tuple[Stacks, int]:
-    """The same stacks and, before the one of samples that have none, one for each pair of pieces of `flat` (from, to).
-    Also the id of the first of them."""
-    pieces = np.concatenate([heads, tails], 1).reshape(-1, 2)
+def append(base: Stacks, *parts: Ints) -> tuple[Stacks, int]:
+    """The same stacks and, before the one of samples that have none, new ones: each is made of one piece of `flat`
+    (from, to) of every part, in this order. Also the id of the first of them."""
+    count = len(parts[0])
+    pieces = np.concatenate(parts, 1).reshape(-1, 2)
     lengths = pieces[:, 1] - pieces[:, 0]
     ends = np.cumsum(lengths)
     at = np.arange(int(ends[-1])) + np.repeat(pieces[:, 0] - (ends - lengths), lengths)
-    shift, last = len(base.flat), base.count - 1 + len(heads)
-    behind = ends[1::2] + shift
+    shift, last = len(base.flat), base.count - 1 + count
+    behind = ends[len(parts) - 1 :: len(parts)] + shift
     starts = np.concatenate([[shift], behind[:-1]])
     row_of = np.arange(base.count - 1) if base.row_of is None else base.row_of
     moved = np.where(row_of == base.count - 1, last, row_of)

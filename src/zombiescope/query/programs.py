@@ -1,7 +1,8 @@
 """What a process runs, in a word: `train.py` where `ps` says python3, and its rank in a distributed job.
 
 Read from the command line that the recorder kept (tasks.cmdline), which anybody can choose: a name, never a proof. An
-interpreter is named by its script or module; any other program by its own name, which is the task's.
+interpreter is named by its script or module; any other program by its own name, which is the task's. The rank is that
+of the table `ranks`, else of the command line.
 """
 
 from __future__ import annotations
@@ -53,7 +54,12 @@ def rank(cmdline: str | None) -> int | None:
 def programs(recording: Recording, start_us: int, end_us: int) -> dict[int, Program]:
     """By process id, of the processes in the window of which a command line is known."""
     rows = columns.records(recording.table("tasks", start_us, end_us, ("pid", "cmdline")))
-    return of_tasks((row["pid"], row["cmdline"]) for row in rows)
+    found = of_tasks((row["pid"], row["cmdline"]) for row in rows)
+    for row in columns.records(recording.table("ranks", start_us, end_us, ("pid", "rank"))):
+        if row["pid"] is not None and row["rank"] is not None:
+            known = found.get(row["pid"])
+            found[row["pid"]] = Program(known.name if known else None, row["rank"])
+    return found
 
 
 def of_tasks(rows: Iterable[tuple[int | None, str | None]]) -> dict[int, Program]:

@@ -4,11 +4,13 @@ A sample's stack is the machine's: the interpreter, C libraries, the kernel. The
 were read at another moment (recorder/pythons.py). Where one of those looks is at most NEAR_US away, the sample's stack
 becomes
 
-    the Python functions, outermost first, and below them whatever ran inside of the innermost call of the interpreter
+    the outermost frame, where threads of the machine begin (_start, clone3),
+    the Python functions, outermost first, and whatever ran inside of the innermost call of the interpreter
 
-so the interpreter's own frames, which all look alike, give way to what they interpret. Where the machine's stack does
-not reach the interpreter, for want of frame pointers, all of it that is known is kept. C functions between two calls of
-the interpreter (a sort() that calls a key function) are not shown.
+so that a thread has one root, whether a look was near a sample or not, and the interpreter's own frames, which all look
+alike, give way to what they interpret. Where the machine's stack does not reach the interpreter, for want of frame
+pointers, all of it that is known is kept. C functions between two calls of the interpreter (a sort() that calls a key
+function) are not shown.
 
 This is done when a recording is read; what is stored are the samples as they were taken. Windows without Python rows
 cost nothing.
@@ -40,6 +42,8 @@ NEAR_US = 50_000
 DENSE_US = 150_000
 """Looks of a row that are at most so far apart are those of a thread that was looked at ten times a second."""
 KIND = "python"
+_ENTRIES = ("_start", "__libc_start", "start_thread", "thread_start", "clone", "__clone")
+"""Where the stacks of threads begin, where they were read to the end."""
 _INTERPRETERS = ("_PyEval_EvalFrameDefault", "_PyEval_Vector", "_PyEval_EvalFrame", "py::")
 """What runs Python: the interpreter, and the trampolines of `python -X perf`."""
 
@@ -139,8 +143,20 @@ def _with(base: Stacks, looks: Looks) -> Stacks:
     """The stacks of the pairs, between those of the base and the one of samples that have none."""
     native, python = np.divmod(looks.pairs, base.count)
     heads = np.stack([base.starts[python], base.ends[python]], 1)
-    made, first_id = append(base, heads, _inside(base, native))
+    entry, inside = _entry(base, native), _inside(base, native)
+    inside[:, 0] = np.maximum(inside[:, 0], entry[:, 1])  # of a stack without the interpreter all of it is inside
+    made, first_id = append(base, entry, heads, inside)
     return replace(made, looks=replace(looks, first_id=first_id))
+
+
+def _entry(base: Stacks, rows: Ints) -> Ints:
+    """The outermost frame of each machine's stack, as a piece of `flat`; nothing where it is not one of _ENTRIES."""
+    starts, ends = base.starts[rows], base.ends[rows]
+    is_entry = base.which(lambda function: function.kind == "user" and function.name.startswith(_ENTRIES))
+    there = ends > starts
+    if there.any():
+        there &= is_entry[base.flat[np.where(there, starts, 0)]]
+    return np.stack([starts, starts + there], 1)
 
 
 def _inside(base: Stacks, rows: Ints) -> Ints:

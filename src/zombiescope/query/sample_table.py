@@ -23,6 +23,7 @@ import numpy.typing as npt
 from zombiescope.base.time import DEFAULT_HZ, SECOND_US
 from zombiescope.query import flame, heatmap, pruning
 from zombiescope.query.flame import Tree
+from zombiescope.query.groups import groups
 from zombiescope.query.heatmap import Heatmap
 from zombiescope.query.selection import ImportFacts, Selection
 from zombiescope.query.stacks import is_skid
@@ -216,6 +217,7 @@ def _table(fixed: _Fixed, selection: Selection, samples: _Columns, step: int) ->
     leaf = fixed.tree.leaf[selection.stacks.rows_of(samples.stack)]
     tasks, task = np.unique(samples.task, return_inverse=True)
     scalars = {"start": start_us / 1e6, "step": step, "tasks": _tasks(selection, tasks.tolist())}
+    scalars["programs"] = _programs(selection, tasks.tolist())
     arrays: Arrays = {"time": _smallest(np.diff(ticks, prepend=0)), "cpu": _cores(samples.cpu)}
     return SampleTable(fixed.scalars | scalars, fixed.arrays | arrays | _pairs(task.reshape(-1), leaf))
 
@@ -259,6 +261,13 @@ def _tasks(selection: Selection, ids: list[int]) -> list[list[Any]]:
         return [row[name] for name in names] + (more if any(more) else [])
 
     return [told(rows[each]) if each in rows else [None] * len(names) for each in ids]
+
+
+def _programs(selection: Selection, ids: list[int]) -> list[str | None]:
+    """What each task is called by its program; groups.py says what that is."""
+    found = groups(selection, "program")
+    numbers = found.of(np.array(ids, np.int64)).tolist()
+    return [found.all[number].name if number else None for number in numbers]
 
 
 def _maps(selection: Selection, rows: int) -> tuple[dict[str, Any], Arrays]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.helpers.boxes import write_boxes
+from tests.helpers.made import START_US, Node, write_segment
 from tests.helpers.recordings import write_recording
 
 from zombiescope.documents import flamegraph, stacks, who
@@ -119,3 +120,21 @@ def test_tracks_add_up_to_who_ran(boxes: Recording) -> None:
         assert kernel == round(table[track["name"]]["kernel_ratio"] * track["samples"])
     few = who.tracks(boxes, TracksQuestion(by="process", top=1))
     assert (len(few.scalars["tracks"]), few.scalars["others"]) == (1, len(table) - 1)
+
+
+def test_programs_are_named_by_their_scripts_and_one_that_runs_on_many_cores_is_one(tmp_path: Path) -> None:
+    node = Node()
+    stack = node.stack([node.frame("f")])
+    ran = {
+        "train.py": [node.task(pid, "python3", cmdline=f"python3 train.py --rank {pid}") for pid in (10, 11)],
+        "hf.py": [node.task(12, "python3", cmdline="/usr/bin/python3 /job/hf.py")],
+        "kworker": [node.task(pid, f"kworker/{pid}:1") for pid in (20, 21)],
+        "trainer": [node.task(30, "trainer"), node.task(30, "pt_data_worker", tid=31)],
+    }
+    for number, task in enumerate(task for tasks in ran.values() for task in tasks):
+        node.sample(START_US + number, 0, task, stack)
+    write_segment(tmp_path, node.tables)
+    with open_recording(tmp_path) as recording:
+        document = flamegraph.answer(recording, FlamegraphQuestion(by="program", prune=0.0)).document()
+    found = {child["name"]: child["value"] for child in document["root"]["children"]}
+    assert found == {name: len(tasks) for name, tasks in ran.items()}

@@ -132,3 +132,25 @@ def test_exports_mark_them_as_python(recording: Path) -> None:
             data = gzip.decompress(out.getvalue()) if out.getvalue()[:2] == b"\x1f\x8b" else out.getvalue()
             assert mark in data
             assert b"job/train.py" in data
+
+
+def test_a_thread_has_one_root_whether_a_look_was_near_or_not(tmp_path: Path) -> None:
+    # GIVEN complete stacks of a thread that is looked at in the second half only
+    node = Node()
+    start, run = (node.frame(name, "user", "python3.11") for name in ("_start", "_PyEval_EvalFrameDefault"))
+    leaf = node.frame("PjitFunction", "user", "jaxlib.so")
+    task, stack = node.task(TRAINER, "python3"), node.stack([start, run, leaf])
+    cut = node.stack([start, leaf])
+    module = node.frame("<module>", "python", "job/jx.py")
+    node.python(START_US + 2 * SECOND, task_tid=TRAINER, frames=[module], lines=[20],
+                until_us=START_US + 4 * SECOND, looks=21)  # fmt: skip
+    for at_ms in range(0, 4000, 10):
+        node.sample(START_US + at_ms * MILLISECOND, 0, task, cut if at_ms % 100 == 0 else stack)
+    write_segment(tmp_path, node.tables)
+    with open_recording(tmp_path) as opened:
+        found = stacks(opened)
+    assert {name.partition(";")[0] for name in found} == {"_start"}
+    assert set(found) == {
+        "_start;_PyEval_EvalFrameDefault;PjitFunction", "_start;<module>;PjitFunction", "_start;PjitFunction",
+    }  # fmt: skip
+    assert all(name.count("_start") == 1 for name in found)

@@ -968,7 +968,7 @@ export interface Lanes {
   gaps: Gap[];
 }
 
-export type Level = "owner" | "unit" | "pod" | "container" | "image" | "process" | "thread" | "comm";
+export type Level = "owner" | "unit" | "pod" | "container" | "image" | "program" | "process" | "thread" | "comm";
 
 /** The live diagnosis failed while this was recorded: how often, from the first time to the last, and why last. */
 export interface LiveDiagnosisOutage {

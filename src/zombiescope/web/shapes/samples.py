@@ -104,7 +104,9 @@ class Others(TypedDict):
     samples: int
 
 
-Level = Annotated[Literal["owner", "unit", "pod", "container", "image", "process", "thread", "comm"], Named("Level")]
+Level = Annotated[
+    Literal["owner", "unit", "pod", "container", "image", "program", "process", "thread", "comm"], Named("Level")
+]
 
 
 class Who(Window):
