@@ -20,8 +20,8 @@ HOT = "mem_cgroup_nr_lru_pages"
 @pytest.fixture
 def case(visit: Visit) -> Visit:
     """The page of the one incident."""
-    visit.go("page=home")
-    visit.page.get_by_role("link", name="open the founding case").click()
+    visit.go("page=home&rec=founding-case")
+    visit.page.get_by_role("link", name="Open the incident").click()
     expect(visit.page.locator(".pg-station")).to_have_count(8)
     return visit
 
@@ -33,8 +33,8 @@ def station(visit: Visit, label: str) -> Locator:
 def test_the_chain_says_what_happened_in_the_order_of_causes(case: Visit) -> None:
     steps = case.page.locator(".pg-station .pg-step").all_inner_texts()
     assert steps == [
-        "Symptom", "Where", "Who held it", "Doing what", "Why so long", "Where they come from", "Caused by",
-        "How to fix it",
+        "Symptom", "Where", "Who held it", "Kernel function", "Why it was slow", "Source of the leak", "Caused by",
+        "Fix",
     ]  # fmt: skip
     said = case.page.locator(".pg-station strong").all_inner_texts()
     assert said[1:4] == ["core 39", "kubelet", HOT]
@@ -69,7 +69,7 @@ def test_the_hog_and_its_function_lead_to_the_flame_graph_with_it_marked(case: V
     case.drawn()
     assert case.said("comm") == "kubelet"
     case.page.go_back()
-    station(case, "Doing what").click()
+    station(case, "Kernel function").click()
     case.drawn()
     assert case.said("q") == f"^{HOT}$"
     expect(case.matched).to_contain_text(re.compile(r"^(9\d|100|8\d)[\d.]*% matched"))
@@ -87,8 +87,8 @@ def test_the_zombies_and_the_culprit_lead_to_their_numbers(case: Visit) -> None:
 
 
 def test_the_plan_is_copied_and_what_was_ruled_out_has_numbers(case: Visit) -> None:
-    station(case, "How to fix it").click()
-    case.button("copy the plan").click()
+    station(case, "Fix").click()
+    case.button("Copy the plan").click()
     case.page.wait_for_function("async () => (await navigator.clipboard.readText()).includes('systemctl disable')")
     plan = str(case.page.evaluate("navigator.clipboard.readText()")).splitlines()
     assert "systemctl disable --now ecs.service" in plan
@@ -102,7 +102,7 @@ def test_the_report_is_saved_as_markdown_and_as_one_file(case: Visit, tmp_path: 
         case.page.get_by_role("button", name="Markdown", exact=True).click()
     assert "68,440" in Path(saved.value.path()).read_text()
     with case.page.expect_download() as saved:
-        case.page.get_by_role("button", name="save as HTML").click()
+        case.page.get_by_role("button", name="Save as HTML").click()
     kept = Path(saved.value.path()).read_bytes()
     assert kept.lstrip().lower().startswith(b"<!doctype html>")
     assert len(kept) < 1_000_000
@@ -128,8 +128,8 @@ def test_what_fix_has_done_stands_beside_the_plan(
 ) -> None:
     """Lines as `fix` writes them; the page shows states, who, before and after, and never applies."""
     visit = visitor(server.origin, color_scheme=scheme)
-    visit.go("page=home")
-    visit.page.get_by_role("link", name="open the founding case").click()
+    visit.go("page=home&rec=founding-case")
+    visit.page.get_by_role("link", name="Open the incident").click()
     expect(visit.page.locator(".pg-fix ol > li")).to_have_count(6)
     assert visit.page.locator(".pg-log").count() == 0
     _done(fix_log, visit.page.locator("main code").first.inner_text())

@@ -63,12 +63,13 @@ def test_02_one_click_zooms_with_both_percentages_and_the_crumbs_lead_back(guilt
 def test_03_icicle_or_flame_inverted_and_in_the_order_of_time(guilty: Visit) -> None:
     hanging = guilty.page.evaluate("document.querySelector('.zs-bars-scroll').scrollTop")
     assert hanging == 0
-    guilty.button("Root below").click()
+    guilty.menu("Graph")
+    guilty.page.get_by_role("button", name="Root at the bottom").click()
     guilty.wait_said("icicle", "0")
-    guilty.button("Inverted").click()
+    guilty.page.get_by_role("button", name="Inverted").click()
     guilty.wait_said("inv", "1")
     expect(guilty.flame).to_have_attribute("aria-label", re.compile("^Inverted flame graph"))
-    guilty.tab("In time").click()
+    guilty.tab("Timeline").click()
     guilty.wait_said("view", "chart")
     expect(guilty.flame).to_have_attribute("aria-label", re.compile("^Time-ordered chart"))
     expect(guilty.page.locator(".zs-axis span").first).to_be_visible()
@@ -105,7 +106,7 @@ def test_04_the_table_sorts_is_filtered_by_the_search_and_leads_to_the_sandwich(
 def test_05_a_range_on_the_axis_or_the_heat_map_holds_for_every_view(
     visit: Visit, recorded: Recorded, extent: tuple[float, float]
 ) -> None:
-    visit.node()
+    visit.with_heat_map().node()
     everything = visit.samples()
     low, high = recorded.guilty
     visit.drag(low, high, extent)
@@ -117,6 +118,7 @@ def test_05_a_range_on_the_axis_or_the_heat_map_holds_for_every_view(
     visit.page.keyboard.press("ArrowLeft")
     visit.page.wait_for_function("low => Number(location.search.split('sel=')[1]?.split('..')[0]) < low", arg=low - 1)
     assert visit.span() == pytest.approx((low - (high - low), low), abs=0.1)
+    visit.menu("View")
     visit.button("Step right").click()
     visit.page.wait_for_function("low => Number(location.search.split('sel=')[1]?.split('..')[0]) > low", arg=low - 0.2)
     visit.settled()
@@ -150,12 +152,12 @@ def test_06_two_ranges_are_compared_in_red_and_blue_and_can_be_swapped(
     visit.settled()
     expect(visit.flame).to_have_attribute("aria-label", re.compile("^Differential flame graph"))
     legend = visit.page.locator(".zs-legend")
-    for word in ("grew", "unchanged", "shrank", "vanished"):
+    for word in ("more in A", "unchanged", "less in A", "only in B"):
         expect(legend).to_contain_text(word)
     x, y = visit.frame(HOT)
     visit.page.mouse.move(x, y)
     change = visit.page.locator(".zs-tip dl div", has_text="change")
-    expect(change).to_contain_text(re.compile(r"\+[\d.]+ points, \+\d+ samples"))
+    expect(change).to_contain_text(re.compile(r"\+[\d.]+ points, \+[\d.]+ cores"))
     # swapped, the same function shrank
     selection, other = visit.said("sel"), visit.said("cmp")
     visit.page.get_by_role("button", name="⇄ Swap").click()
@@ -169,7 +171,7 @@ def test_06_two_ranges_are_compared_in_red_and_blue_and_can_be_swapped(
 
 def test_07_filters_for_core_process_thread_unit_and_mode_hold_for_all_views(visit: Visit, recorded: Recorded) -> None:
     low, high = recorded.guilty
-    visit.node(f"sel={low:.3f}..{high:.3f}")
+    visit.with_heat_map().node(f"sel={low:.3f}..{high:.3f}")
     everything = visit.samples()
     field = visit.page.locator("#filter-text")
     field.fill("hog")
@@ -182,6 +184,7 @@ def test_07_filters_for_core_process_thread_unit_and_mode_hold_for_all_views(vis
     field.fill(f"core:{recorded.core}")
     field.press("Enter")
     visit.wait_said("cpu", str(recorded.core))
+    visit.menu("View")
     visit.page.get_by_role("radio", name="user").click()
     visit.wait_said("mode", "user")
     visit.settled()
@@ -224,7 +227,11 @@ def test_08_focus_drop_merge_collapse_and_take_back(guilty: Visit) -> None:
     guilty.wait_said("do", None)
     guilty.page.keyboard.press("r")
     guilty.wait_said("do", "r:")
-    expect(guilty.page.get_by_role("button", name="Recursion", exact=True)).to_have_attribute("aria-pressed", "true")
+    guilty.menu("Graph")
+    recursion = guilty.page.get_by_role("button", name="Collapse recursion")
+    expect(recursion).to_have_attribute("aria-pressed", "true")
+    guilty.page.keyboard.press("Escape")
+    guilty.flame.focus()
     guilty.page.keyboard.press("r")
     guilty.wait_said("do", None)
 
@@ -243,6 +250,7 @@ def test_09_colours_by_kind_or_module_are_the_same_in_every_range_and_in_the_dar
     guilty.button("Clear").click()
     guilty.settled()
     assert colour() == by_kind
+    guilty.menu("Graph")
     guilty.page.get_by_label("Colour", exact=True).select_option("module")
     guilty.wait_said("colour", "module")
     guilty.page.keyboard.press("Escape")

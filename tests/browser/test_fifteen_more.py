@@ -79,7 +79,10 @@ def test_13_a_link_an_svg_a_file_for_other_viewers(visit: Visit, recorded: Recor
     low, high = recorded.guilty
     visit.node(f"sel={low:.3f}..{high:.3f}&comm=hog")
     visit.page.keyboard.press("y")
-    visit.page.wait_for_function("async () => await navigator.clipboard.readText() === location.href")
+    visit.page.wait_for_function("async () => (await navigator.clipboard.readText()).startsWith('http')")
+    expect(visit.page.get_by_text("Link copied")).to_be_visible()
+    link = str(visit.page.evaluate("navigator.clipboard.readText()"))
+    assert all(part in link for part in ("rec=", "node=", "boot=")), link
     with visit.page.expect_download() as saved:
         visit.page.get_by_text("Save", exact=True).click()
         visit.page.get_by_role("menuitem", name="SVG").click()
@@ -120,7 +123,7 @@ def test_14_little_is_sent_and_what_was_left_out_is_said(visit: Visit) -> None:
 def test_15_the_search_paints_the_heat_map_which_has_rows_of_cores_or_of_parts_of_a_second(
     visit: Visit, recorded: Recorded
 ) -> None:
-    visit.node()
+    visit.with_heat_map().node()
     blank = visit.page.locator(".zs-heat-box canvas").first.screenshot()
     visit.find(HOT)
     expect(visit.page.locator(".zs-heat-legend")).to_contain_text(HOT)
@@ -129,7 +132,7 @@ def test_15_the_search_paints_the_heat_map_which_has_rows_of_cores_or_of_parts_o
     # other rows of a second, then a row for each core
     visit.page.locator(".zs-heat .zs-choice select").select_option("100")
     expect(visit.page.locator(".zs-heat .zs-choice select")).to_have_value("100")
-    visit.button("Core").click()
+    visit.button("By core").click()
     visit.wait_said("by", "core")
     visit.settled()
     # a cell that is pointed at says how many of its samples match; on the hog's core, in its seconds, nearly all

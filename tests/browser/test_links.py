@@ -74,7 +74,7 @@ def test_the_page_is_light_or_dark_as_the_system_says_and_as_the_switch_says(
 
 def test_by_keyboard_alone_from_home_to_the_function(visit: Visit, recorded: Recorded) -> None:
     visit.go()
-    expect(visit.page.locator("main")).to_contain_text("The worst second so far")
+    expect(visit.page.locator("main")).to_contain_text("What the average hid")
     keys = visit.page.keyboard
     # the first stop is a way around the navigation
     keys.press("Tab")

@@ -124,7 +124,7 @@ def test_another_address_asks_for_the_token_that_was_shown_once(fenced: tuple[Se
     visit = Visit(browser.new_context(viewport=WINDOW), server.origin)
     # the printed address: the token leaves the address bar, and the page works, downloads included
     visit.page.goto(server.url)
-    expect(visit.page.locator("main")).to_contain_text("The worst second so far")
+    expect(visit.page.locator("main")).to_contain_text("What the average hid")
     assert "token" not in visit.page.url
     visit.node()
     visit.page.get_by_text("Save", exact=True).click()

@@ -105,7 +105,7 @@ def test_an_unknown_page_says_so(visit: Visit) -> None:
     assert got.status == 404
     expect(visit.page.locator("h1")).to_have_text("There is no such page here")
     visit.page.get_by_role("link").click()
-    expect(visit.page.locator("main")).to_contain_text("The worst second so far")
+    expect(visit.page.locator("main")).to_contain_text("What the average hid")
 
 
 @pytest.mark.parametrize("focus", ["body", ".surface", ".zs-heat [tabindex]", ".zs-bars-scroll"])

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 def test_the_guilty_seconds_are_selected_with_the_mouse_and_the_hot_function_is_found(
     visit: Visit, recorded: Recorded, extent: tuple[float, float]
 ) -> None:
-    visit.go()
+    visit.with_heat_map().go()
     visit.page.get_by_role("navigation", name="Pages").get_by_role("link", name="Node").click()
     visit.drawn()
     everything = visit.samples()

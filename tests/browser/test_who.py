@@ -35,7 +35,7 @@ def test_the_root_level_is_switched_by_the_menu_and_by_a_key(guilty: Visit) -> N
     guilty.settled()
     guilty.frame(r"^hog \[\d+\]$")
     guilty.flame.focus()
-    for group in ("thread", None, "owner"):
+    for group in ("thread", "none", None, "owner"):
         guilty.page.keyboard.press("p")
         guilty.wait_said("group", group)
 
@@ -45,6 +45,7 @@ def test_the_table_of_who_ran_says_what_the_command_says_and_filters(
 ) -> None:
     guilty.page.keyboard.press("5")
     guilty.wait_said("view", "who")
+    guilty.page.get_by_role("button", name="process", exact=True).click()
     row = guilty.page.get_by_role("row", name=re.compile(r"^hog \["))
     expect(row).to_be_visible()
     low, high = recorded.guilty
@@ -60,8 +61,9 @@ def test_the_table_of_who_ran_says_what_the_command_says_and_filters(
 
 
 def test_tracks_are_rows_of_the_axis_on_demand(guilty: Visit) -> None:
-    labels = guilty.page.locator(".track-label")
+    labels = guilty.page.locator(".track-row .track-label")
     expect(labels).to_have_count(0)
+    guilty.menu("View")
     guilty.page.get_by_label("Tracks", exact=True).select_option("process")
     guilty.wait_said("tracks", "process")
     hog = labels.filter(has_text=re.compile(r"^hog \["))

@@ -89,17 +89,18 @@ class Server:
 
     def __init__(
         self,
-        directory: Path,
+        directory: Path | None,
         *,
         more: Sequence[Path] = (),
+        options: Sequence[str] = (),
         listen: str | None = None,
         prefix: tuple[str, ...] = (),
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`more`: further recordings that it shows."""
+        """`more`: further recordings that it shows; `options`: such as --fleet ROOT, where there is no directory."""
         self.listen = listen or f"127.0.0.1:{free_port()}"
-        shown = [str(place) for place in (directory, *more)]
-        self._command = [*prefix, *COMMAND, "serve", *shown, "--listen", self.listen]
+        shown = [str(place) for place in (directory, *more) if place is not None]
+        self._command = [*prefix, *COMMAND, "serve", *shown, *options, "--listen", self.listen]
         self._environment = dict(environment or {})
         self._process: subprocess.Popen[str] | None = None
         self.said: list[str] = []

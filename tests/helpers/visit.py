@@ -157,6 +157,17 @@ class Visit:
     def button(self, name: str) -> Locator:
         return self.page.get_by_role("button", name=name, exact=True)
 
+    def with_heat_map(self) -> Visit:
+        """In full: it is folded to a ribbon until the reader opens it. To be said before going anywhere."""
+        self.context.add_init_script("localStorage.setItem('zombiescope.panes', '{\"axis\": null, \"heat\": 80}')")
+        return self
+
+    def menu(self, name: str) -> None:
+        """Opens a menu: View, Graph, Compare, Share."""
+        shut = self.page.locator("details:not([open]) > summary", has_text=name).first
+        if shut.count():
+            shut.click()
+
     def samples(self) -> int:
         """How many samples the flame graph is made of; none where it says that nothing is left."""
         left = self.page.locator(".zs-bars-scroll, .zs-empty").first

@@ -38,7 +38,7 @@ def test_every_pinned_package_is_in_it_once_with_its_hashes() -> None:
         if "==" in line and not elsewhere:
             name, _, rest = line.partition("==")
             assert (name, rest.split()[0]) in names
-    assert {"preact", "uplot"} <= {name for name, _ in names}
+    assert {"preact", "@preact/signals"} <= {name for name, _ in names}
     assert "vite" not in {name for name, _ in names}, "what builds the page is not shipped"
     assert all(part["hashes"] and all(len(each["content"]) in (64, 128) for each in part["hashes"]) for part in parts)
 

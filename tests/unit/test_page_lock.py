@@ -23,7 +23,7 @@ def test_every_package_has_a_hash_and_no_address() -> None:
 
 def test_what_the_page_runs_on_is_pinned_and_little() -> None:
     wanted = json.loads((UI / "package.json").read_text())
-    assert set(wanted["dependencies"]) == {"preact", "@preact/signals", "uplot"}
+    assert set(wanted["dependencies"]) == {"preact", "@preact/signals"}
     every = {**wanted["dependencies"], **wanted["devDependencies"]}
     assert [name for name, version in every.items() if not version[0].isdigit()] == []
 

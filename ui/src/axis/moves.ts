@@ -66,6 +66,11 @@ export function compareWithBefore(): void {
   if (selection.value) compareWith(step(selection.value, -1, extent.value));
 }
 
+/** The same length of time just after the selection. */
+export function compareWithAfter(): void {
+  if (selection.value) compareWith(step(selection.value, 1, extent.value));
+}
+
 export function swap(): void {
   if (selection.value && compare.value) navigate({ selection: compare.value, compare: selection.value });
 }

@@ -3,12 +3,13 @@
 import { MODES } from "../api/modes";
 import type { Span } from "../api/types";
 import { Icon } from "../chrome/icons";
-import { clock, duration, percent } from "../format";
+import { Menu, MenuPart } from "../chrome/menu";
+import { clock, duration, percent, utcWords } from "../format";
 import { chosen, compare, filters, selection, setFilter, view, zoneOffset } from "../state";
 import { averageIn, type Shares, worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { length, precision } from "./axis";
-import { compareWith, plotWidth, select, swap, zoomToSelection } from "./moves";
+import { compareWith, compareWithAfter, compareWithBefore, plotWidth, select, swap, zoomToSelection } from "./moves";
 
 export function SelectionBar() {
   const span = selection.value;
@@ -21,12 +22,12 @@ export function SelectionBar() {
       <div class="selection-text" id="chosen-in-words" role="status" aria-live="polite" aria-atomic="true">
         {span ? (
           <>
-            <span class="chip select">
+            <span class="chip select" title={utcWords(span.from, span.to, zoneOffset.value)}>
               {other ? <b>A</b> : null}
               {spoken(span)}
             </span>
             {other && (
-              <span class="chip compare">
+              <span class="chip compare" title={utcWords(other.from, other.to, zoneOffset.value)}>
                 <b>B</b>
                 {spoken(other)}
               </span>
@@ -68,6 +69,19 @@ export function SelectionBar() {
           <button type="button" class="button" onClick={zoomToSelection} title="Zoom to the selection (Z)">
             <Icon name="search" /> Zoom
           </button>
+        )}
+        {span && !other && (
+          <Menu label="Compare" title="Compare the selection with another time">
+            <MenuPart title="Compare the selection with">
+              <button type="button" class="button" onClick={compareWithBefore}>
+                The same length before <kbd>b</kbd>
+              </button>
+              <button type="button" class="button" onClick={compareWithAfter}>
+                The same length after
+              </button>
+            </MenuPart>
+            <p class="faint">Any other time: hold Shift and drag over the axis.</p>
+          </Menu>
         )}
         {other && (
           <button type="button" class="button" onClick={swap} title="Swap A and B (X)">

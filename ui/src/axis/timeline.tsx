@@ -19,7 +19,7 @@ import { attach, type Pointing } from "./gestures";
 import { plotWidth } from "./moves";
 import { Overlay } from "./overlay";
 import { SelectionBar } from "./selection";
-import { Toolbar } from "./toolbar";
+import { axisLoading } from "./toolbar";
 
 export const averageShown = signal(true);
 
@@ -30,6 +30,13 @@ export function Timeline() {
   const found = useLanes();
   const cells = strip.value;
   const drawn = useTracks();
+  const loading = cores.loading || found.loading;
+  useLayoutEffect(() => {
+    axisLoading.value = loading;
+    return () => {
+      axisLoading.value = false;
+    };
+  }, [loading]);
 
   useLayoutEffect(() => {
     const measure = (): void => {
@@ -61,7 +68,6 @@ export function Timeline() {
 
   return (
     <section class="timeline" aria-label="Time axis">
-      <Toolbar loading={cores.loading || found.loading} />
       <div class="timeline-scroll">
         <div class="timeline-body" ref={body}>
           <Row label={<DayLabel />} class="ruler-row">

@@ -1,39 +1,31 @@
-/** Above the axis: what is shown, and every move as a button. */
+/** Beside the filters: what the axis shows, where that lies in the recording, and its legend. */
 
-import { MODES } from "../api/modes";
-import { Icon, type IconName } from "../chrome/icons";
-import { GROUP_NAMES, GROUPS, type Grouping } from "../flame/look";
-import { clock, day, duration, moment } from "../format";
-import { connection, extent, following, info, navigate, tracks, view, zoneOffset } from "../state";
+import { signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import { Icon } from "../chrome/icons";
+import { clock, day, duration, moment, utcWords } from "../format";
+import { connection, extent, following, info, view, zoneOffset } from "../state";
+import { occurring } from "../strip/cells";
+import { strip } from "../strip/load";
 import { length } from "./axis";
-import { follow, stepBy, wholeRecording, zoomBy } from "./moves";
+import { follow, wholeRecording } from "./moves";
 import { Overview } from "./overview";
-import { averageShown } from "./timeline";
+import { Legend, ViewMenu } from "./view-menu";
 
-export function Toolbar({ loading }: { loading: boolean }) {
+/** Whether the axis waits for an answer. */
+export const axisLoading = signal(false);
+
+export function AxisTools() {
   const known = info.value;
   const shown = view.value;
   const offset = zoneOffset.value;
+  const cells = strip.value;
   const sameDay = day(shown.from, offset) === day(shown.to, offset);
+  const occurs = useMemo(() => (cells ? occurring(cells, shown) : new Set<string>()), [cells, shown]);
   return (
     <div class="toolbar">
-      <div class="button-row" role="group" aria-label="Move along the axis">
-        <Tool icon="left" label="Step left" keys="←" run={() => stepBy(-1)} />
-        <Tool icon="right" label="Step right" keys="→" run={() => stepBy(1)} />
-        <Tool icon="minus" label="Zoom out" keys="−" run={() => zoomBy(2)} />
-        <Tool icon="plus" label="Zoom in" keys="+" run={() => zoomBy(0.5)} />
-        <button
-          type="button"
-          class="button"
-          onClick={wholeRecording}
-          title="Whole recording (0)"
-          disabled={length(shown) >= length(extent.value) && !known?.live}
-        >
-          <Icon name="whole" /> Whole recording
-        </button>
-      </div>
       {known?.live && <LiveButton />}
-      <span class="range">
+      <span class="range" title={length(shown) > 0 ? utcWords(shown.from, shown.to, offset) : ""}>
         {length(shown) > 0 && (
           <>
             {sameDay ? clock(shown.from, offset) : moment(shown.from, offset)} –{" "}
@@ -42,19 +34,21 @@ export function Toolbar({ loading }: { loading: boolean }) {
           </>
         )}
       </span>
-      <span class={`spinner${loading ? " on" : ""}`} aria-hidden="true" />
+      <button
+        type="button"
+        class="icon-button"
+        onClick={wholeRecording}
+        aria-label="Whole recording"
+        title="Whole recording (0)"
+        disabled={length(shown) >= length(extent.value) && !known?.live}
+      >
+        <Icon name="whole" />
+      </button>
+      <span class={`spinner${axisLoading.value ? " on" : ""}`} aria-hidden="true" />
       <Overview />
-      <TracksChoice />
-      <Legend />
+      <Legend occurs={occurs} />
+      <ViewMenu />
     </div>
-  );
-}
-
-function Tool({ icon, label, keys, run }: { icon: IconName; label: string; keys: string; run: () => void }) {
-  return (
-    <button type="button" class="icon-button" onClick={run} aria-label={label} title={`${label} (${keys})`}>
-      <Icon name={icon} />
-    </button>
   );
 }
 
@@ -73,48 +67,5 @@ function LiveButton() {
       <Icon name={on ? "pause" : "play"} size={12} />
       {denied ? "Signed out" : lost ? "Connection lost" : on ? "Live" : "Paused"}
     </button>
-  );
-}
-
-function TracksChoice() {
-  return (
-    <select
-      class="plain"
-      aria-label="Tracks"
-      title="A row for each of those that ran most (⇧T)"
-      value={tracks.value}
-      onChange={(event) => navigate({ tracks: event.currentTarget.value as Grouping })}
-    >
-      {GROUPS.map((each) => (
-        <option key={each} value={each}>
-          {each === "none" ? "No tracks" : `Tracks: ${GROUP_NAMES[each]}`}
-        </option>
-      ))}
-    </select>
-  );
-}
-
-function Legend() {
-  return (
-    <div class="legend" role="group" aria-label="Colours of the cores">
-      {MODES.map((mode) => (
-        <span key={mode}>
-          <i class={`swatch mode-${mode}`} />
-          {mode}
-        </span>
-      ))}
-      <span>
-        <i class="swatch hatched" />
-        not measured
-      </span>
-      <label title="The node's average over all cores: solid busy, dotted kernel">
-        <input
-          type="checkbox"
-          checked={averageShown.value}
-          onChange={(event) => (averageShown.value = event.currentTarget.checked)}
-        />
-        average
-      </label>
-    </div>
   );
 }

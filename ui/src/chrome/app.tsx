@@ -5,13 +5,14 @@ import { AuditPage, CgroupsPage, FleetPage, HomePage, IncidentPage, IncidentsPag
 import { foreign, gone, info, lost, page, recordings, refresh, trouble } from "../state";
 import { Banners } from "./banner";
 import { openRecording } from "./commands";
-import { FilterBar } from "./filters";
+import { NodeBar } from "./filters";
 import { Header } from "./header";
 import { Help } from "./help";
 import { listenToKeys } from "./keys";
 import { Link } from "./link";
 import { NodePage } from "./node";
 import { Palette } from "./palette";
+import { Toast } from "./share";
 import { AskToken, Empty, Loading, Problem } from "./states";
 import { hideTip, TipLayer } from "./tip";
 
@@ -51,13 +52,14 @@ export function App() {
       </a>
       <Header />
       <Banners />
-      {FILTERED.has(here) && !lost.value && <FilterBar />}
+      {FILTERED.has(here) && !lost.value && info.value && <NodeBar />}
       <main id="main" tabIndex={-1} aria-label={lost.value ? "No such page" : TITLES[here]}>
         <Content />
       </main>
       <Palette />
       <Help />
       <TipLayer />
+      <Toast />
     </>
   );
 }
@@ -81,7 +83,7 @@ function Lost({ name }: { name: string }) {
   return (
     <div class="centred">
       <Empty title={`There is no page called ${name}`}>
-        <p>The address names it; the pages that there are stand above.</p>
+        <p>Check the address, or pick a page above.</p>
         <Link class="button" to={{ page: "home" }}>
           Home
         </Link>

@@ -52,8 +52,10 @@ import {
   zoom,
 } from "../state";
 import { strip } from "../strip/load";
-import { copy } from "./clipboard";
+
 import { saving } from "./download";
+import { copyLink } from "./share";
+
 import { typedSpan } from "./typed-time";
 
 export interface Command {
@@ -92,7 +94,7 @@ const frameCommand = (title: string, key: string, keys: string[], group = "Views
   run: () => void act(key),
 });
 
-const CYCLE: readonly Grouping[] = ["none", "owner", "process", "thread"];
+const CYCLE: readonly Grouping[] = ["program", "owner", "process", "thread", "none"];
 const after = (now: Grouping): Grouping => CYCLE[(CYCLE.indexOf(now) + 1) % CYCLE.length]!;
 
 /** One thing for each press, the innermost first. */
@@ -186,12 +188,13 @@ export const COMMANDS: Command[] = [
   },
 
   viewCommand("Flame graph", "flame", ["1"]),
-  viewCommand("In the order of time", "chart", ["2"]),
+  viewCommand("Timeline: the samples of one core or thread in their order", "chart", ["2"]),
   viewCommand("Sandwich: callers and callees of a function", "sandwich", ["3"]),
   viewCommand("Functions: the top table", "top", ["4"]),
-  viewCommand("Who ran: units, processes, threads", "who", ["5"]),
+  viewCommand("Who ran: programs, units, processes, threads", "who", ["5"]),
+  viewCommand("Python: what each thread was doing, line by line", "python", ["6"]),
   {
-    title: "Group by unit or pod, process, thread, not at all",
+    title: "Group by program, unit or pod, process, thread, not at all",
     group: "Views",
     keys: ["p"],
     when: onNode,
@@ -252,7 +255,7 @@ export const COMMANDS: Command[] = [
   frameCommand("Collapse what it calls", "E", ["shift+e"], FRAME),
   frameCommand("Collapse its recursion", "R", ["shift+r"], FRAME),
   frameCommand("Sandwich: its callers and callees", "S", ["shift+s"], FRAME),
-  frameCommand("Select its time (in the order of time)", "V", ["shift+v"], FRAME),
+  frameCommand("Select its time (in the timeline)", "V", ["shift+v"], FRAME),
   frameCommand("Copy its name", "c", ["c"], FRAME),
   frameCommand("Copy its stack", "C", ["shift+c"], FRAME),
 
@@ -279,7 +282,7 @@ export const COMMANDS: Command[] = [
     title: "Copy a link to this view",
     group: "Page",
     keys: ["y"],
-    run: () => void copy(location.href),
+    run: () => void copyLink(),
   },
 ];
 

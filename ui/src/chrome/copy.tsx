@@ -1,27 +1,28 @@
 /** Buttons that copy, say so, and still say what to do where a page may not write to the clipboard. */
 
 import { useRef, useState } from "preact/hooks";
+import { capital } from "../format";
 import { copy } from "./clipboard";
 import { Icon } from "./icons";
 
-type Done = "" | "copied" | "select it by hand";
+type Done = "" | "Copied" | "Select it by hand";
 
 function useCopy(text: string): [Done, () => void] {
   const [done, setDone] = useState<Done>("");
   const timer = useRef(0);
   const write = async (): Promise<void> => {
-    setDone((await copy(text)) ? "copied" : "select it by hand");
+    setDone((await copy(text)) ? "Copied" : "Select it by hand");
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => setDone(""), 2000);
   };
   return [done, () => void write()];
 }
 
-export function Copy({ text, what = "copy" }: { text: string; what?: string }) {
+export function Copy({ text, what = "Copy" }: { text: string; what?: string }) {
   const [done, write] = useCopy(text);
   return (
     <button type="button" class="pg-button" aria-live="polite" onClick={write}>
-      {done || what}
+      {done || capital(what)}
     </button>
   );
 }
@@ -33,7 +34,7 @@ export function Copyable({ text }: { text: string }) {
     <span class="copyable">
       <code>{text}</code>
       <button type="button" class="icon-button" onClick={write} aria-label={`Copy ${text}`} title={done || "Copy"}>
-        <Icon name={done === "copied" ? "check" : "copy"} />
+        <Icon name={done === "Copied" ? "check" : "copy"} />
       </button>
     </span>
   );

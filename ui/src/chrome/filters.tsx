@@ -1,10 +1,9 @@
-/** One bar of filters for all views: what holds stands as chips, and each can be taken away. */
+/** The one toolbar of the node page. Filters hold for all views: each that holds is a chip, and can be taken away. */
 
 import { useState } from "preact/hooks";
-import { source } from "../api/source";
-import { lanes } from "../lanes/load";
-import { filtered, filters, info, LISTS, type ListFilter, NO_FILTERS, navigate, setFilter } from "../state";
-import { KINDS, type Kind, PYTHON, problemWith, pythonChoices, typed, understood } from "./filter-words";
+import { AxisTools } from "../axis/toolbar";
+import { filtered, filters, LISTS, type ListFilter, NO_FILTERS, navigate, setFilter } from "../state";
+import { KINDS, type Kind, PYTHON, problemWith, typed, understood } from "./filter-words";
 import { Icon } from "./icons";
 import { useSuggestions } from "./suggestions";
 
@@ -30,7 +29,16 @@ const HINTS: Record<Kind, string> = {
   match: "regular expression on frames",
 };
 
-export function FilterBar() {
+export function NodeBar() {
+  return (
+    <div class="node-bar">
+      <FilterBar />
+      <AxisTools />
+    </div>
+  );
+}
+
+function FilterBar() {
   const [kind, setKind] = useState<Kind>("comm");
   const [text, setText] = useState("");
   const [wrong, setWrong] = useState("");
@@ -84,20 +92,6 @@ export function FilterBar() {
           </option>
         ))}
       </datalist>
-      <div class="segmented" role="radiogroup" aria-label="Kernel or user">
-        {(["", "kernel", "user"] as const).map((mode) => (
-          <button
-            key={mode}
-            type="button"
-            role="radio"
-            aria-checked={now.mode === mode}
-            onClick={() => setFilter("mode", mode)}
-          >
-            {mode || "all"}
-          </button>
-        ))}
-      </div>
-      <PythonChoice />
       {wrong && (
         <span class="wrong" role="alert">
           {wrong}
@@ -119,6 +113,8 @@ export function FilterBar() {
             />
           )),
         )}
+        {now.mode && <Chip name="only" value={`${now.mode} samples`} remove={() => setFilter("mode", "")} />}
+        {now.python && <Chip name="Python" value={PYTHON[now.python].word} remove={() => setFilter("python", "")} />}
         {now.match && <Chip name="frame" value={`/${now.match}/`} remove={() => setFilter("match", "")} />}
       </div>
       {filtered.value && (
@@ -132,30 +128,6 @@ export function FilterBar() {
         </button>
       )}
     </form>
-  );
-}
-
-function PythonChoice() {
-  const now = filters.value.python;
-  // A recording that grows may have its first Python stack after it was opened: then the lanes know.
-  const recorded = !!info.value?.tables.python || !!lanes.value?.python.length;
-  const choices = pythonChoices(now, recorded, source().frozen);
-  if (!choices.length) return null;
-  return (
-    <div class="segmented" role="radiogroup" aria-label="Python functions">
-      {choices.map((one) => (
-        <button
-          key={one}
-          type="button"
-          role="radio"
-          aria-checked={now === one}
-          title={PYTHON[one].shows}
-          onClick={() => setFilter("python", one)}
-        >
-          {PYTHON[one].word}
-        </button>
-      ))}
-    </div>
   );
 }
 

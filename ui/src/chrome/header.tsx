@@ -22,6 +22,7 @@ import {
 import { helpOpen, openRecording, paletteOpen } from "./commands";
 import { Icon, type IconName } from "./icons";
 import { Link } from "./link";
+import { Share } from "./share";
 import { NoPermission } from "./states";
 
 const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
@@ -36,7 +37,7 @@ const PLACES: { to: Page; name: string; icon: IconName; also?: Page }[] = [
 export function Header() {
   return (
     <header class="header">
-      <Link class="brand" to={{ page: "home" }} label="zombiescope, home">
+      <Link class="brand" to={{ page: "home" }} label="zombiescope, home" skipped>
         <Logo />
         <span>zombiescope</span>
       </Link>
@@ -56,6 +57,7 @@ export function Header() {
       <MissingNote />
       <Connection />
       <Chooser />
+      <Share />
       <button
         type="button"
         class="icon-button"
@@ -91,11 +93,17 @@ function Count() {
   );
 }
 
+/** The value of an entry of the picker that is no recording of the list. */
+const OPEN = "-";
+
 function Chooser() {
   const all = recordings.value;
   const known = info.value;
   if (source().frozen || all.length === 0) return known ? <span class="node-name">{known.node}</span> : null;
-  const here = rec.value || all[0]!.key;
+  const chosen = rec.value || all[0]!.key;
+  // A node of a fleet is in no list: the picker names what is open all the same.
+  const isListed = all.some((one) => one.key === chosen && (!known || one.node === known.node || one.node === null));
+  const here = isListed ? chosen : OPEN;
   return (
     <label class="chooser">
       <span class="hidden-text">Recording</span>
@@ -104,6 +112,7 @@ function Chooser() {
         title={all.find((one) => one.key === here)?.note ?? "Choose a recording"}
         onChange={(event) => openRecording(event.currentTarget.value)}
       >
+        {!isListed && <option value={OPEN}>{known?.node ?? chosen.replace(/^fleet:/, "")}</option>}
         {all.map((one) => (
           <option key={one.key} value={one.key} title={one.note ?? ""}>
             {named(one, all)}
@@ -146,7 +155,7 @@ function Connection() {
   if (state === "none" || state === "ended")
     return known ? (
       <span class="connection ended" title={`The recording ended at ${clock(known.to, zoneOffset.value)}`}>
-        ended
+        recording ended {clock(known.to, zoneOffset.value).slice(0, 5)}
       </span>
     ) : null;
   if (state === "open")
@@ -185,7 +194,7 @@ function MissingNote() {
     <details class="popover">
       <summary class="chip denied" title="What could not be recorded, and how to grant it">
         <Icon name="lock" size={12} />
-        {missing.length} not recorded
+        {missing.length} {missing.length === 1 ? "source" : "sources"} missing
       </summary>
       <div class="popover-body">
         <NoPermission missing={missing} small />

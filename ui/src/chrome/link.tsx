@@ -8,6 +8,8 @@ interface Shown {
   title?: string;
   label?: string;
   current?: boolean;
+  /** Another link beside it leads to the same place: one stop of Tab is enough. */
+  skipped?: boolean;
   children: ComponentChildren;
 }
 
@@ -26,6 +28,7 @@ export function Link({ to, ...shown }: Shown & { to: Partial<Place> }) {
       title={shown.title}
       aria-label={shown.label}
       aria-current={shown.current ? "page" : undefined}
+      tabIndex={shown.skipped ? -1 : undefined}
       onClick={follow}
     >
       {shown.children}

@@ -14,7 +14,10 @@ import { Splitter } from "./splitter";
 
 const FLAME_PX = 480;
 const HEAT_PX = 110;
-const STRIP_PX = { least: 44, most: 192, tallest: 600 };
+const STRIP_PX = { least: 44, good: 144, most: 192, tallest: 600 };
+const ROW_GAP_PX = 3;
+/** What has to be in view without scrolling, beside the cores. */
+const FIRST = ".ruler-row, .incident-row, .lane-gpu, .python-row";
 /** The path of frames above the graph, the legend and the notes below it. */
 const FLAME_AROUND_PX = 58;
 
@@ -45,7 +48,7 @@ export function NodePage() {
       <Splitter label="Height of the time axis" value={axis} onChange={(pixels) => choosePane("axis", pixels)} />
       <section class="samples" aria-label="Samples of the chosen time">
         <FrozenNote />
-        <Heat height={heat} />
+        <Heat height={heat} ribbon={panes.value.heat === null} />
         <Splitter label="Height of the heat map" value={heat} onChange={(pixels) => choosePane("heat", pixels)} />
         <FlamePane />
       </section>
@@ -89,10 +92,14 @@ function useRoom(page: { current: HTMLDivElement | null }) {
     const measure = (): void => {
       const split = main.clientWidth >= SPLIT_MIN.width && main.clientHeight >= SPLIT_MIN.height;
       const tall = (name: string): number => page.current?.querySelector<HTMLElement>(name)?.offsetHeight ?? 0;
-      const lanes = tall(".toolbar") + tall(".timeline-body") + tall(".selection-bar") + 6 - tall(".strip-row");
+      const lanes = tall(".timeline-body") + tall(".selection-bar") + 6 - tall(".strip-row");
       const height = main.clientHeight;
       const wanted = lanes + stripWants(strip.value?.cpus.length ?? 0);
-      const mine = shared(height, wanted, panes.value).axis - lanes;
+      const axis = shared(height, wanted, panes.value).axis;
+      // Other lanes are scrolled to; cores, GPUs and Python threads are what one came for.
+      const first = [...(page.current?.querySelectorAll<HTMLElement>(FIRST) ?? [])];
+      const before = first.reduce((sum, row) => sum + row.offsetHeight + ROW_GAP_PX, tall(".selection-bar") + 10);
+      const mine = Math.max(axis - lanes, Math.min(STRIP_PX.good, axis - before));
       const most = panes.value.axis === null ? STRIP_PX.most : STRIP_PX.tallest;
       stripRoom.value = split ? Math.max(STRIP_PX.least, Math.min(most, mine)) : STRIP_PX.most;
       setRoom((before) =>

@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-/** What the reader dragged, in pixels; null: as fits. */
+/** What the reader dragged, in pixels. Of the axis null: as fits. Of the heat map null: folded to a ribbon. */
 export interface Chosen {
   axis: number | null;
   heat: number | null;
@@ -19,21 +19,23 @@ export const SPLIT_MIN = { width: 700, height: 480 };
 export const SPLITTER_PX = 9;
 /** Controls and times around the picture of a heat map. */
 export const HEAT_AROUND_PX = 62;
-const FLAME_SHARE = 0.46;
+/** A heat map that is folded: its picture, and what is around it. */
+export const RIBBON_PX = 18;
+const RIBBON_AROUND_PX = 4;
+const FLAME_SHARE = 0.42;
 const FLAME_LEAST = 150;
 const AXIS_LEAST = 90;
-const HEAT_SHARE = 0.1;
 export const HEAT_LEAST = 30;
-const HEAT_MOST = 110;
 
 /**
- * What each gets of `height`, of which the axis would like `wanted`. The flame graph has nearly half of it unless somebody
+ * What each gets of `height`, of which the axis would like `wanted`. The flame graph has two fifths of it until the reader
  * decides otherwise, and is never dragged away: what would be left over for it is taken from the axis.
  */
 export function shared(height: number, wanted: number, chosen: Chosen): Panes {
-  const rest = height - 2 * SPLITTER_PX - HEAT_AROUND_PX;
-  const usual = Math.min(HEAT_MOST, Math.max(48, HEAT_SHARE * height));
-  const heat = Math.max(HEAT_LEAST, Math.min(chosen.heat ?? usual, rest - FLAME_LEAST - AXIS_LEAST));
+  const around = chosen.heat === null ? RIBBON_AROUND_PX : HEAT_AROUND_PX;
+  const rest = height - 2 * SPLITTER_PX - around;
+  const heat =
+    chosen.heat === null ? RIBBON_PX : Math.max(HEAT_LEAST, Math.min(chosen.heat, rest - FLAME_LEAST - AXIS_LEAST));
   const most = rest - heat - (chosen.axis === null ? FLAME_SHARE * height : FLAME_LEAST);
   return { axis: Math.round(Math.max(AXIS_LEAST, Math.min(chosen.axis ?? wanted, most))), heat: Math.round(heat) };
 }
@@ -54,7 +56,8 @@ function stored(): Chosen {
 export const panes = signal<Chosen>(stored());
 
 export function choosePane(name: keyof Chosen, pixels: number | null): void {
-  panes.value = { ...panes.value, [name]: pixels === null ? null : Math.round(pixels) };
+  const folds = name === "heat" && pixels !== null && pixels < HEAT_LEAST;
+  panes.value = { ...panes.value, [name]: pixels === null || folds ? null : Math.round(pixels) };
   try {
     localStorage.setItem(KEPT, JSON.stringify(panes.value));
   } catch {

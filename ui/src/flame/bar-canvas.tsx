@@ -4,7 +4,7 @@
 
 import type { ComponentChildren, CSSProperties } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { packed, parsed, type Theme } from "./colours";
+import { FRAME_INK, packed, parsed, type Theme } from "./colours";
 import { type Extent, hit, panned, zoomed } from "./layout";
 import { BarPainter, type Look, levelAt, ROW, rowOf, type Scene } from "./paint";
 import { Tip } from "./tip";
@@ -226,7 +226,7 @@ function useLook(element: { current: HTMLElement | null }, theme: Theme, width: 
       ground: packed(parsed(colour("--ground", theme === "dark" ? "#121418" : "#ffffff"))),
       narrow: packed(parsed(colour("--line-strong", "#b5bac2"))),
       match: packed(parsed(colour("--paint", "#9c1fb8"))),
-      ink: "#14171b",
+      ink: FRAME_INK,
       faintInk: theme === "dark" ? "#f2f4f7" : "#14171b",
       matchInk: theme === "dark" ? "#14171b" : "#ffffff",
     };

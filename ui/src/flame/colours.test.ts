@@ -1,5 +1,18 @@
 import { describe, expect, it } from "vitest";
-import { colourOf, crc32, css, deltaColour, mixed, nodeColours, packed, parsed, unpacked } from "./colours";
+import {
+  colourOf,
+  contrast,
+  crc32,
+  css,
+  deltaColour,
+  FRAME_INK,
+  inkOn,
+  mixed,
+  nodeColours,
+  packed,
+  parsed,
+  unpacked,
+} from "./colours";
 import { treeOf } from "./fixtures";
 
 describe("colours", () => {
@@ -76,5 +89,26 @@ describe("colours", () => {
       [1, 2, 3],
       [0, 0, 0],
     ]);
+  });
+});
+
+describe("text on frames and bars", () => {
+  const KINDS_SEEN = ["kernel", "user", "module", "jit", "python", "bpf", "owner", "unknown", "root"];
+  const names = ["<module>", "train_step jx.py:40", "memcg_numa_stat_show", "a", "zz", "PjitFunction", "kubelet"];
+
+  it.each(["light", "dark"] as const)("can be read on every colour of the %s theme", (theme) => {
+    for (const kind of KINDS_SEEN)
+      for (const by of ["kind", "module"] as const)
+        for (const name of names) {
+          const fill = colourOf(name, "libc.so.6", kind, by, theme);
+          const said = `${kind} ${by} ${name} ${css(fill)}`;
+          expect(contrast(parsed(inkOn(fill)), fill), said).toBeGreaterThanOrEqual(4.5);
+          expect(contrast(parsed(FRAME_INK), fill), said).toBeGreaterThanOrEqual(4.5);
+        }
+  });
+
+  it("is measured as WCAG does", () => {
+    expect(contrast([0, 0, 0], [255, 255, 255])).toBeCloseTo(21);
+    expect(contrast(parsed("#e6e8ec"), parsed("#d9ca92"))).toBeCloseTo(1.34, 1);
   });
 });

@@ -117,6 +117,9 @@ export function css([red, green, blue]: Rgb): string {
   return `#${[red, green, blue].map((part) => part.toString(16).padStart(2, "0")).join("")}`;
 }
 
+/** Of names on frames, whose fills are light in both themes. */
+export const FRAME_INK = "#14171b";
+
 const INKS: readonly Rgb[] = [
   [20, 24, 31],
   [255, 255, 255],

@@ -13,11 +13,11 @@ export function Crumbs({ tree, zoom, onZoom }: { tree: FlameTree; zoom: number; 
     <li key={node}>
       {node === zoom ? (
         <span aria-current="location" class="zs-crumb-here">
-          {functionName(tree.name(node), 60)}
+          {functionName(tree.label(node), 60)}
         </span>
       ) : (
         <button type="button" onClick={() => onZoom(node)} title={tree.name(node)}>
-          {functionName(tree.name(node), 28)}
+          {functionName(tree.label(node), 28)}
         </button>
       )}
     </li>

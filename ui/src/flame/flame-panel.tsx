@@ -7,10 +7,11 @@ import { download } from "../chrome/clipboard";
 import { clock, count } from "../format";
 import type { ChartData } from "./chart-data";
 import type { Theme } from "./colours";
+import { differenceWords } from "./difference";
 import { Flame } from "./flame";
 import { FlameChart } from "./flame-chart";
 import { Legend } from "./legend";
-import type { FlameLook } from "./look";
+import { type FlameLook, type FlameView, VIEWS } from "./look";
 import { surround } from "./remote";
 import { Sandwich } from "./sandwich";
 import { matchesOf, patternOf, type Search } from "./search";
@@ -45,13 +46,15 @@ export interface FlamePanelProps {
   readonly onExportHtml?: () => void;
   /** In a comparison: exchange both ranges. Without it they are exchanged here only. */
   readonly onSwap?: () => void;
-  /** The table of who ran. */
-  readonly who?: ComponentChildren;
+  /** Views that are the host's own, by name. */
+  readonly tables?: Partial<Record<FlameView, ComponentChildren>>;
   /** Why there are no samples here: the host knows what was recorded, and what is filtered. */
   readonly absent?: ComponentChildren;
   /** More buttons, such as links to other exports. */
   readonly tools?: ComponentChildren;
 }
+
+const HOSTED: ReadonlySet<FlameView> = new Set(["who", "python"]);
 
 export function FlamePanel(props: FlamePanelProps) {
   const { look, onLook, theme, height = 520 } = props;
@@ -109,7 +112,9 @@ export function FlamePanel(props: FlamePanelProps) {
       }),
     );
 
-  const empty = !tree.total && !tree.baseTotal && look.view !== "who";
+  const own = props.tables?.[look.view];
+  const views = VIEWS.filter((view) => !HOSTED.has(view) || props.tables?.[view] !== undefined);
+  const empty = !tree.total && !tree.baseTotal && own === undefined;
   const flame = (tall: number) => (
     <Flame
       tree={graph}
@@ -138,6 +143,7 @@ export function FlamePanel(props: FlamePanelProps) {
       matches={matches}
       chosen={fn && chosenOf(rows, fn)}
       height={height - 30}
+      tree={tree}
       onChoose={(key) => onLook({ fn: key?.name ?? "" })}
       onOpen={open}
     />
@@ -146,6 +152,7 @@ export function FlamePanel(props: FlamePanelProps) {
     <section class="zs-panel" aria-label="Flame graph">
       <Toolbar
         look={look}
+        views={views}
         onLook={onLook}
         error={pattern.error}
         matched={matched}
@@ -161,6 +168,11 @@ export function FlamePanel(props: FlamePanelProps) {
         onHtml={props.onExportHtml ?? null}
       />
       <Chips transforms={look.transforms} onRemove={remove} onClear={() => onLook({ transforms: [] })} />
+      {tree.isDifference && (
+        <p class="zs-difference" role="status">
+          {differenceWords(rows, tree)}
+        </p>
+      )}
       {empty ? (
         <Empty pattern={look.search} transforms={look.transforms.length} absent={props.absent} onLook={onLook} />
       ) : (
@@ -202,14 +214,14 @@ export function FlamePanel(props: FlamePanelProps) {
               />
             </div>
           )}
-          {look.view === "who" && props.who}
+          {own}
           {look.view === "top" && (
             <div class="zs-split">
               {table}
               {flame(height - 30)}
             </div>
           )}
-          {look.view !== "who" && (
+          {own === undefined && (
             <Legend
               tree={look.view === "chart" || look.view === "sandwich" ? tree : graph}
               colour={look.colour}

@@ -137,7 +137,7 @@ export function Flame(props: FlameProps) {
   useEffect(() => () => forget(remote), []);
   const label = useCallback(
     (node: number): string => {
-      const name = tree.name(node);
+      const name = tree.label(node);
       if (!tree.isDifference || !node) return name;
       const change = tree.delta(node),
         part = Math.abs(change) / (2 * tree.width[node]!);

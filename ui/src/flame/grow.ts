@@ -54,7 +54,7 @@ export class Grower {
 
   /** The tree; nodes without a sample on either side are left out. `like` says what is not counted here. */
   finish(
-    like: Pick<TreeArrays, "scale" | "pruned" | "recordingSamples" | "inverted"> & { compared: boolean },
+    like: Pick<TreeArrays, "scale" | "pruned" | "recordingSamples" | "rates" | "inverted"> & { compared: boolean },
   ): FlameTree {
     const value = this.totals(0),
       base = this.totals(2);
@@ -85,13 +85,14 @@ export class Grower {
         made.baseSelf[at] = this.ending[4 * node + 2]!;
       }
     });
-    const { scale, pruned, recordingSamples, inverted } = like;
+    const { scale, pruned, recordingSamples, rates, inverted } = like;
     return new FlameTree({
       functions: this.functions,
       ...made,
       ...(scale === undefined ? {} : { scale }),
       ...(pruned ? { pruned } : {}),
       recordingSamples: recordingSamples ?? null,
+      rates: rates ?? null,
       inverted: inverted ?? false,
     });
   }
@@ -182,6 +183,6 @@ function compare(a: string, b: string): number {
 
 /** What a tree made from another one keeps of it. */
 export function like(tree: FlameTree): Parameters<Grower["finish"]>[0] {
-  const { scale, pruned, recordingSamples, inverted, isDifference } = tree;
-  return { scale, pruned, recordingSamples, inverted, compared: isDifference };
+  const { scale, pruned, recordingSamples, rates, inverted, isDifference } = tree;
+  return { scale, pruned, recordingSamples, rates, inverted, compared: isDifference };
 }

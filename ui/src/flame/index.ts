@@ -25,4 +25,4 @@ export {
   type Transform,
   written as writtenTransforms,
 } from "./transforms";
-export { FlameTree, type FunctionTable, scaleOf } from "./tree";
+export { FlameTree, type FunctionTable, ratesOf, scaleOf } from "./tree";

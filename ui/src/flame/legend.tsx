@@ -31,11 +31,11 @@ export function Legend({
   if (tree.isDifference) {
     return (
       <ul class="zs-legend" aria-label="Colours">
-        {entry("▲ grew", deltaColour(1, 0.7, theme))}
+        {entry("▲ more in A", deltaColour(1, 0.7, theme))}
         {entry("unchanged", deltaColour(0, 1, theme))}
-        {entry("▼ shrank", deltaColour(-1, 0.7, theme))}
-        {entry("✕ vanished", deltaColour(-2, 1, theme))}
-        <li class="faint">width = mean of both sides, made equally long</li>
+        {entry("▼ less in A", deltaColour(-1, 0.7, theme))}
+        {entry("✕ only in B", deltaColour(-2, 1, theme))}
+        <li class="faint">Width: mean of A and B, per second</li>
       </ul>
     );
   }

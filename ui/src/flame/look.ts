@@ -4,15 +4,27 @@ import type { ColourBy } from "./colours";
 import type { Search } from "./search";
 import type { Transform } from "./transforms";
 
-export const VIEWS = ["flame", "chart", "sandwich", "top", "who"] as const;
+export const VIEWS = ["flame", "chart", "sandwich", "top", "who", "python"] as const;
 export type FlameView = (typeof VIEWS)[number];
 
 /** The root level: whose the stacks are. */
-export const GROUPS = ["none", "owner", "process", "thread", "unit", "pod", "container", "image", "comm"] as const;
+export const GROUPS = [
+  "program",
+  "none",
+  "owner",
+  "process",
+  "thread",
+  "unit",
+  "pod",
+  "container",
+  "image",
+  "comm",
+] as const;
 export type Grouping = (typeof GROUPS)[number];
 export const GROUP_NAMES: Record<Grouping, string> = {
   none: "none",
   owner: "unit or pod",
+  program: "program",
   process: "process",
   thread: "thread",
   unit: "unit",
@@ -46,15 +58,16 @@ export const FIRST_LOOK: FlameLook = {
   search: { text: "", mode: "highlight" },
   fn: "",
   transforms: [],
-  group: "none",
+  group: "program",
   zoom: [],
 };
 
 /** What the views are called, and the key that opens each. */
 export const VIEW_NAMES: Record<FlameView, readonly [string, string]> = {
   flame: ["Flame graph", "1"],
-  chart: ["In time", "2"],
+  chart: ["Timeline", "2"],
   sandwich: ["Sandwich", "3"],
   top: ["Functions", "4"],
   who: ["Who ran", "5"],
+  python: ["Python", "6"],
 };

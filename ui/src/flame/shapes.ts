@@ -6,7 +6,7 @@ import type { FlameLook } from "./look";
 import { filtered, matchedSamples, matchesOf } from "./search";
 import { topOf } from "./top";
 import { applyAll, swapped } from "./transforms";
-import type { FlameTree } from "./tree";
+import { type FlameTree, heavyFirst } from "./tree";
 
 interface Given {
   readonly tree: FlameTree;
@@ -38,9 +38,10 @@ export function useShapes(props: Given, isSwapped: boolean, regexp: RegExp | nul
     [upright, found, wantsFilter],
   );
   const graph = useMemo(() => {
-    if (!look.inverted) return tree;
-    if (props.invertedTree && !look.transforms.length && !wantsFilter && !isSwapped) return props.invertedTree;
-    return inverted(tree);
+    if (!look.inverted) return heavyFirst(tree);
+    if (props.invertedTree && !look.transforms.length && !wantsFilter && !isSwapped)
+      return heavyFirst(props.invertedTree);
+    return heavyFirst(inverted(tree));
   }, [tree, look.inverted, props.invertedTree]);
   const rows = useMemo(() => topOf(tree), [tree]);
   const matched = useMemo(() => (found ? matchedSamples(upright, found) : 0), [upright, found]);

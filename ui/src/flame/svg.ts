@@ -50,7 +50,7 @@ export function svgOf(tree: FlameTree, { title, colour, flip, zoom = 0, matches 
       at = y(tree.depth[node]!);
     const fill = matches?.[tree.fn[node]!] ? "#9c1fb8" : css(unpacked(colours[node]!));
     const room = Math.floor((wide - 5) / CHARACTER),
-      label = room < 3 ? "" : functionName(tree.name(node), room);
+      label = room < 3 ? "" : functionName(tree.label(node), room);
     const above = tree.depth[node]! < tree.depth[zoom]! ? ' opacity=".5"' : "";
     const { name, place, lines } = factsOf(tree, node, zoom);
     const words = [name, place, ...lines.map(([key, text]) => `${key}: ${text}`)].filter(Boolean).join("\n");

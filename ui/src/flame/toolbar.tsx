@@ -1,13 +1,15 @@
 // The controls above a flame graph, and the chips of what was done to it.
 
 import type { ComponentChildren } from "preact";
+import { Menu, roving } from "../chrome/menu";
 import type { ColourBy } from "./colours";
-import { type FlameLook, GROUP_NAMES, GROUPS, type Grouping, VIEW_NAMES, VIEWS } from "./look";
+import { type FlameLook, type FlameView, GROUP_NAMES, GROUPS, type Grouping, VIEW_NAMES } from "./look";
 import { SearchBox, type SearchBoxProps } from "./search-box";
 import { says, type Transform } from "./transforms";
 
 export interface ToolbarProps extends Omit<SearchBoxProps, "search" | "onSearch"> {
   readonly look: FlameLook;
+  readonly views: readonly FlameView[];
   readonly onLook: (change: Partial<FlameLook>) => void;
   readonly onInvert: () => void;
   readonly onRecursion: () => void;
@@ -24,13 +26,14 @@ export function Toolbar(props: ToolbarProps) {
   const collapsed = look.transforms.some((each) => each.kind === "collapse-recursion" && !each.fn);
   return (
     <div class="zs-bar">
-      <span class="zs-group zs-tabs" role="tablist" aria-label="View">
-        {VIEWS.map((view) => (
+      <span class="zs-group zs-tabs" role="tablist" aria-label="View" onKeyDown={roving}>
+        {props.views.map((view) => (
           <button
             key={view}
             type="button"
             role="tab"
             aria-selected={look.view === view}
+            tabIndex={look.view === view ? 0 : -1}
             title={`key ${VIEW_NAMES[view][1]}`}
             onClick={() => onLook({ view })}
           >
@@ -56,11 +59,16 @@ export function Toolbar(props: ToolbarProps) {
       >
         {GROUPS.map((each) => (
           <option key={each} value={each}>
-            {each === "none" ? "Group by …" : `By ${GROUP_NAMES[each]}`}
+            {each === "none" ? "Not grouped" : `By ${GROUP_NAMES[each]}`}
           </option>
         ))}
       </select>
-      <span class="zs-group" role="group" aria-label="Shape">
+      {onSwap && (
+        <button type="button" onClick={onSwap} title="Swap the two sides (x)">
+          ⇄ Swap
+        </button>
+      )}
+      <Menu label="Graph" title="Shape and colours of the graph" class="narrow">
         <button
           type="button"
           aria-pressed={look.inverted}
@@ -68,7 +76,7 @@ export function Toolbar(props: ToolbarProps) {
           onClick={props.onInvert}
           disabled={!isGraph}
         >
-          Inverted
+          Inverted <kbd>i</kbd>
         </button>
         <button
           type="button"
@@ -77,7 +85,7 @@ export function Toolbar(props: ToolbarProps) {
           onClick={() => onLook({ icicle: !look.icicle })}
           disabled={!isGraph}
         >
-          Root below
+          Root at the bottom <kbd>o</kbd>
         </button>
         <button
           type="button"
@@ -85,24 +93,20 @@ export function Toolbar(props: ToolbarProps) {
           title="A function that calls itself becomes one frame (r)"
           onClick={props.onRecursion}
         >
-          Recursion
+          Collapse recursion <kbd>r</kbd>
         </button>
-      </span>
-      {onSwap ? (
-        <button type="button" onClick={onSwap} title="Swap the two sides">
-          ⇄ Swap
-        </button>
-      ) : (
-        <select
-          value={look.colour}
-          aria-label="Colour"
-          title="What colours mean (k)"
-          onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}
-        >
-          <option value="kind">Colour: kind</option>
-          <option value="module">Colour: module</option>
-        </select>
-      )}
+        {!onSwap && (
+          <select
+            value={look.colour}
+            aria-label="Colour"
+            title="What colours mean (k)"
+            onChange={(event) => onLook({ colour: event.currentTarget.value as ColourBy })}
+          >
+            <option value="kind">Colour: kind</option>
+            <option value="module">Colour: module</option>
+          </select>
+        )}
+      </Menu>
       <details class="popover">
         <summary class="button" title="As a picture, as this page in one file, or in the format of another tool">
           Save
@@ -146,7 +150,7 @@ export function Chips({
       {transforms.length > 1 && (
         <li class="zs-plain">
           <button type="button" onClick={onClear}>
-            remove all
+            Remove all
           </button>
         </li>
       )}

@@ -2,15 +2,17 @@
 // rows in sight exist, so ten thousand functions scroll like ten.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, plural, share, signed } from "../format";
+import { count, plural, share } from "../format";
 import { type ColourBy, colourOf, css, type Theme } from "./colours";
 import { arranged, type TopColumn, type TopOrder, type TopRow } from "./top";
 import { type FunctionKey, isSame } from "./transforms";
-import { placeOf } from "./words";
+import type { FlameTree } from "./tree";
+import { changed, placeOf } from "./words";
 
 export interface TopTableProps {
   /** Of the tree that is shown (top.ts topOf). */
   readonly rows: readonly TopRow[];
+  readonly tree: FlameTree;
   readonly total: number;
   readonly theme: Theme;
   readonly colour: ColourBy;
@@ -26,11 +28,14 @@ export interface TopTableProps {
 
 const ROW_PX = 24;
 const START: TopOrder = { by: "self", descending: true };
+/** Of a comparison: what changed most, whichever way. */
+const CHANGED: TopOrder = { by: "delta", descending: true };
 
 export function TopTable(props: TopTableProps) {
   const { rows, matches, chosen } = props,
     compared = rows.some((row) => row.selfDelta !== null);
-  const [order, setOrder] = useState(START);
+  const [chosenOrder, setOrder] = useState<TopOrder | null>(null);
+  const order = chosenOrder ?? (compared ? CHANGED : START);
   const [top, setTop] = useState(0);
   const body = useRef<HTMLDivElement>(null);
   const sorted = useMemo(
@@ -89,9 +94,9 @@ export function TopTable(props: TopTableProps) {
       aria-rowcount={sorted.length + 1}
     >
       <div class={`zs-top-head ${compared ? "zs-compared" : ""}`} role="row">
-        {head("self", "Self", "Samples taken in the function itself")}
-        {head("total", "Total", "Samples with the function on the stack")}
-        {compared && head("delta", "Change", "Self samples above what was expected")}
+        {head("self", compared ? "Self, A" : "Self", "Samples taken in the function itself")}
+        {head("total", compared ? "Total, A" : "Total", "Samples with the function on the stack")}
+        {compared && head("delta", "Change", "Self time of A less that of B, the largest change first")}
         {head("name", "Function", "By name")}
         {head("module", "Module", "By module")}
       </div>
@@ -121,6 +126,7 @@ const keyed = ({ name, module }: TopRow): FunctionKey => ({ name, module });
 function Row({
   row,
   index,
+  tree,
   total,
   compared,
   chosen,
@@ -134,7 +140,7 @@ function Row({
   total: number;
   compared: boolean;
   chosen: boolean;
-} & Pick<TopTableProps, "theme" | "colour" | "onChoose" | "onOpen">) {
+} & Pick<TopTableProps, "tree" | "theme" | "colour" | "onChoose" | "onOpen">) {
   const delta = row.selfDelta ?? 0;
   const width = (part: number): string => `${total ? Math.min(100, (100 * part) / total) : 0}%`;
   return (
@@ -161,7 +167,7 @@ function Row({
       {compared && (
         <div role="cell" class={`zs-col-delta ${delta > 0.5 ? "zs-grew" : delta < -0.5 ? "zs-shrank" : ""}`}>
           {delta > 0.5 ? "▲ " : delta < -0.5 ? "▼ " : ""}
-          {signed(delta)}
+          {changed(delta, tree)}
         </div>
       )}
       <div role="cell" class="zs-col-name">

@@ -94,7 +94,7 @@ export function walk(tree: FlameTree, enter: (node: number) => void, leave: (nod
 const WORTH: Record<Exclude<TopColumn, "name" | "module">, (row: TopRow) => number> = {
   self: (row) => row.self,
   total: (row) => row.total,
-  delta: (row) => row.selfDelta ?? 0,
+  delta: (row) => Math.abs(row.selfDelta ?? 0),
 };
 
 /** In order, and only what matches. Equal rows keep the order of total, then of name. */

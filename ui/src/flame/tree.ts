@@ -1,5 +1,5 @@
 // A flame graph as arrays, breadth first: node 0 is the root, a parent stands before its children, siblings stand
-// together in the order of name. All nodes of one depth are therefore one run of the arrays, from left to right, which
+// together, as the server answers in the order of name, as they are drawn the widest first (heavyFirst). All nodes of one depth are therefore one run of the arrays, from left to right, which
 // is what drawing and hit-testing by binary search rely on.
 //
 // value = self + the children's values + what the server left out below (`lost`). In a difference every node also has the
@@ -33,8 +33,24 @@ export interface TreeArrays {
   readonly pruned?: Pruned;
   /** Samples of the whole recording; null where that is not known. */
   readonly recordingSamples?: number | null;
+  readonly rates?: Rates | null;
   /** Whether it starts at the innermost frame. */
   readonly inverted?: boolean;
+}
+
+/** Of a difference: what a sample is a second, on each side. Windows are rarely equally long. */
+export interface Rates {
+  readonly here: number;
+  readonly there: number;
+  /** "cores" where the rate of sampling is known, else samples/s. */
+  readonly unit: "cores" | "samples/s";
+}
+
+/** From the lengths of both windows, in seconds, and the rate of sampling. */
+export function ratesOf(here_s: number, there_s: number, hz: number | null): Rates | null {
+  if (!(here_s > 0 && there_s > 0)) return null;
+  const each = hz || 1;
+  return { here: 1 / (each * here_s), there: 1 / (each * there_s), unit: hz ? "cores" : "samples/s" };
 }
 
 export const NO_MODULE = 4294967295;
@@ -55,6 +71,7 @@ export class FlameTree {
   readonly scale: number;
   readonly pruned: Pruned;
   readonly recordingSamples: number | null;
+  readonly rates: Rates | null;
   readonly inverted: boolean;
   /** Children of node n are firstChild[n] .. childEnd[n] - 1. */
   readonly firstChild: Uint32Array;
@@ -76,6 +93,7 @@ export class FlameTree {
     this.scale = made.scale ?? (this.base ? scaleOf(made.value[0] ?? 0, this.base[0] ?? 0) : 0);
     this.pruned = made.pruned ?? NOTHING_PRUNED;
     this.recordingSamples = made.recordingSamples ?? null;
+    this.rates = made.rates ?? null;
     this.inverted = made.inverted ?? false;
     [this.firstChild, this.childEnd] = families(this.parent);
     this.levels = levelStarts(this.depth);
@@ -83,7 +101,7 @@ export class FlameTree {
   }
 
   /** The answer of `flamegraph`. */
-  static from(columns: ColumnsLike<FlameHeader>, inverted = false): FlameTree {
+  static from(columns: ColumnsLike<FlameHeader>, inverted = false, rates: Rates | null = null): FlameTree {
     const { header } = columns;
     const array = (name: string): ArrayLike<number> => {
       const found = columns.arrays[name];
@@ -101,7 +119,11 @@ export class FlameTree {
       self: new Float64Array(array("self")),
       base: base ? new Float64Array(base) : null,
       baseSelf: base ? new Float64Array(array("base_self")) : null,
-      ...(base && header.scale != null ? { scale: header.scale } : {}),
+      ...(base && rates
+        ? { scale: rates.there / rates.here, rates }
+        : base && header.scale != null
+          ? { scale: header.scale }
+          : {}),
       pruned: header.pruned ?? NOTHING_PRUNED,
       recordingSamples: header.total_recording_samples ?? null,
       inverted,
@@ -130,6 +152,10 @@ export class FlameTree {
 
   name(node: number): string {
     return this.functions.name[this.fn[node]!] ?? "?";
+  }
+  /** As it is written on its bar: of a Python module's own code also which file that is. */
+  label(node: number): string {
+    return labelOf(this.name(node), this.module(node));
   }
   module(node: number): string | null {
     return this.functions.module[this.fn[node]!] ?? null;
@@ -179,6 +205,48 @@ export class FlameTree {
 /** What nodes are named from. */
 export type Names = Pick<FlamegraphHeader, "names" | "modules" | "kinds">;
 type FlameHeader = Names & Partial<Pick<FlamegraphHeader, "scale" | "pruned" | "total_recording_samples">>;
+
+export function labelOf(name: string, module: string | null): string {
+  return name === "<module>" && module ? `<module> ${module.replace(/^.*\//, "")}` : name;
+}
+
+/**
+ * The same tree, siblings in the order of their width: the widest first, so that what matters stands at the left of every
+ * level. Breadth first as before.
+ */
+export function heavyFirst(tree: FlameTree): FlameTree {
+  const order = new Uint32Array(tree.count);
+  const parent = new Int32Array(tree.count);
+  parent[0] = -1;
+  let end = Math.min(1, tree.count);
+  for (let at = 0; at < end; at++) {
+    const node = order[at]!;
+    const [first, last] = [tree.firstChild[node]!, tree.childEnd[node]!];
+    const children: number[] = [];
+    for (let child = first; child < last; child++) children.push(child);
+    if (children.length > 1) children.sort((a, b) => tree.width[b]! - tree.width[a]! || a - b);
+    for (const child of children) {
+      parent[end] = at;
+      order[end++] = child;
+    }
+  }
+  const numbers = (values: Float64Array): Float64Array => Float64Array.from(order, (node) => values[node]!);
+  return new FlameTree({
+    functions: tree.functions,
+    fn: Uint32Array.from(order, (node) => tree.fn[node]!),
+    parent,
+    depth: Uint16Array.from(order, (node) => tree.depth[node]!),
+    value: numbers(tree.value),
+    self: numbers(tree.self),
+    base: tree.base && numbers(tree.base),
+    baseSelf: tree.baseSelf && numbers(tree.baseSelf),
+    scale: tree.scale,
+    pruned: tree.pruned,
+    recordingSamples: tree.recordingSamples,
+    rates: tree.rates,
+    inverted: tree.inverted,
+  });
+}
 
 /** What a sample of the other window counts, as if that were as long as this one. */
 export function scaleOf(total: number, baseTotal: number): number {

@@ -16,12 +16,15 @@ export function factsOf(tree: FlameTree, node: number, zoom = 0): Facts {
   const value = tree.value[node]!,
     lines: [string, string][] = [];
   const self = tree.inverted ? null : tree.self[node]!;
-  lines.push(["samples", `${count(value)} · ${share(value, tree.total)} of all`]);
+  if (tree.base && tree.rates)
+    lines.push(["A", `${amount(value * tree.rates.here, tree)} · ${share(value, tree.total)}`]);
+  else lines.push(["samples", `${count(value)} · ${share(value, tree.total)} of all`]);
   if (zoom > 0) lines.push([`of ${functionName(tree.name(zoom), 28)}`, share(value, tree.value[zoom]!)]);
   if (self !== null) lines.push(["self", `${count(self)} · ${share(self, tree.total)} of all`]);
   if (tree.base) {
     const base = tree.base[node]!;
-    lines.push(["before", `${count(base)} · ${share(base, tree.baseTotal)}`]);
+    const said = tree.rates ? amount(base * tree.rates.there, tree) : count(base);
+    lines.push(["B", `${said} · ${share(base, tree.baseTotal)}`]);
     lines.push(["change", changeOf(tree, node)]);
   }
   if (tree.recordingSamples && tree.recordingSamples > tree.total) {
@@ -34,9 +37,23 @@ export function changeOf(tree: FlameTree, node: number): string {
   const value = tree.value[node]!,
     base = tree.base?.[node] ?? 0;
   const change = (tree.total ? value / tree.total : 0) - (tree.baseTotal ? base / tree.baseTotal : 0);
-  const said = `${points(change)}, ${signed(tree.delta(node))} samples`;
+  const said = `${points(change)}, ${changed(tree.delta(node), tree)}`;
   if (!value && base) return `${said}; vanished`;
   return value && !base ? `${said}; new` : said;
+}
+
+/** 1.25 cores, or samples a second where the rate of sampling is not known. */
+export function amount(value: number, { rates }: Pick<FlameTree, "rates">): string {
+  const size = Math.abs(value);
+  const digits = rates?.unit === "cores" ? (size >= 10 ? 1 : 2) : size >= 10 ? 0 : 1;
+  return `${value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })} ${rates?.unit ?? "samples"}`;
+}
+
+/** Samples more or fewer than the other side's rate, as a rate: +0.52 cores. */
+export function changed(delta: number, tree: Pick<FlameTree, "rates">): string {
+  if (!tree.rates) return `${signed(delta)} samples`;
+  const rate = delta * tree.rates.here;
+  return `${rate < 0 ? "−" : "+"}${amount(Math.abs(rate), tree)}`;
 }
 
 export function placeOf(module: string | null, kind: string): string {

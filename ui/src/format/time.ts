@@ -36,6 +36,12 @@ export function span(from: number, to: number, offset_s: number): string {
   return `${moment(from, offset_s)} – ${same ? clock(to, offset_s) : moment(to, offset_s)}`;
 }
 
+/** For the tip of a time in another zone: the same in UTC. */
+export function utcWords(from: number, to: number | null, offset_s: number): string {
+  const words = to === null ? `${moment(from, 0)} UTC` : `${span(from, to, 0)} UTC`;
+  return offset_s ? `${zoneName(offset_s)}; ${words}` : words;
+}
+
 /** UTC, or UTC+02:00 */
 export function zoneName(offset_s: number): string {
   if (!offset_s) return "UTC";

@@ -48,10 +48,10 @@ export function HeatBar({
       {onBy && (
         <span class="zs-group" role="group" aria-label="Rows are">
           <button type="button" aria-pressed={!heat.cores} onClick={() => onBy("subsecond")}>
-            Part of the second
+            Within each second
           </button>
           <button type="button" aria-pressed={Boolean(heat.cores)} onClick={() => onBy("core")}>
-            Core
+            By core
           </button>
         </span>
       )}

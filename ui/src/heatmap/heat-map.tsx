@@ -43,6 +43,8 @@ export interface HeatMapProps {
   /** What is painted, for the words. */
   readonly searched?: string;
   readonly height?: number;
+  /** Only the picture, without controls and axes. */
+  readonly ribbon?: boolean;
   /** What a shared time axis shows: columns then stand below their time on it. Else they fill the width. */
   readonly view?: Range | null;
 }
@@ -71,9 +73,10 @@ export function HeatMap(props: HeatMapProps) {
     [props.data, spanS, width],
   );
   const grid = useMemo(
-    () => gridOf(heat, width, props.height ?? 220, props.view),
-    [heat, width, props.height, props.view?.from, props.view?.to],
+    () => gridOf(heat, width, props.height ?? 220, props.view, props.ribbon),
+    [heat, width, props.height, props.view?.from, props.view?.to, props.ribbon],
   );
+  const foot = props.ribbon ? 0 : FOOT;
   const look = useMemo(() => (box.current ? lookOf(box.current) : null), [theme, width > 0]);
 
   useLayoutEffect(() => {
@@ -87,13 +90,13 @@ export function HeatMap(props: HeatMapProps) {
   useLayoutEffect(() => {
     if (!look || width < 1) return;
     const started = performance.now(),
-      context = sized(under.current!, width, grid.height + FOOT);
+      context = sized(under.current!, width, grid.height + foot);
     if (!context) return;
     within(context, grid, () => {
       drawCells(context, heat, grid, look, scale);
       drawBlind(context, heat, grid, look);
     });
-    drawAxes(context, heat, grid, look, clock);
+    if (!props.ribbon) drawAxes(context, heat, grid, look, clock);
     under.current!.dataset.ms = (performance.now() - started).toFixed(2);
   }, [heat, grid, look, scale, width]);
 
@@ -106,7 +109,7 @@ export function HeatMap(props: HeatMapProps) {
   const row = heat.cores ? rowFor(heat, drag, props.core ?? null) : null;
   useLayoutEffect(() => {
     if (!look || width < 1) return;
-    const context = sized(over.current!, width, grid.height + FOOT);
+    const context = sized(over.current!, width, grid.height + foot);
     if (!context) return;
     within(context, grid, () =>
       drawMarks(context, heat, grid, look, {
@@ -201,28 +204,30 @@ export function HeatMap(props: HeatMapProps) {
 
   return (
     <section class="zs-heat" aria-label="Heat map">
-      <HeatBar
-        heat={heat}
-        data={props.data}
-        scale={scale}
-        onScale={setScale}
-        onSpan={setSpan}
-        onRows={props.onRows}
-        onBy={props.onBy}
-        selection={selection}
-        compare={compare}
-        onChoose={choose}
-        clock={clock}
-        searched={props.searched}
-      />
-      <div class="zs-heat-box" ref={box} style={{ height: `${grid.height + FOOT}px` }}>
-        <canvas ref={under} aria-hidden="true" style={{ width: `${width}px`, height: `${grid.height + FOOT}px` }} />
+      {!props.ribbon && (
+        <HeatBar
+          heat={heat}
+          data={props.data}
+          scale={scale}
+          onScale={setScale}
+          onSpan={setSpan}
+          onRows={props.onRows}
+          onBy={props.onBy}
+          selection={selection}
+          compare={compare}
+          onChoose={choose}
+          clock={clock}
+          searched={props.searched}
+        />
+      )}
+      <div class="zs-heat-box" ref={box} style={{ height: `${grid.height + foot}px` }}>
+        <canvas ref={under} aria-hidden="true" style={{ width: `${width}px`, height: `${grid.height + foot}px` }} />
         <canvas
           ref={over}
           tabIndex={0}
           role="application"
           aria-roledescription="heat map"
-          style={{ width: `${width}px`, height: `${grid.height + FOOT}px` }}
+          style={{ width: `${width}px`, height: `${grid.height + foot}px` }}
           aria-label={spokenHeat(heat, clock)}
           onKeyDown={onKey}
           onKeyUp={onKeyUp}

@@ -32,9 +32,9 @@ export interface HeatLook {
 }
 
 /** Columns as wide as fit, or with `view` where their time is on an axis that others share. */
-export function gridOf(heat: HeatData, room: number, target: number, view?: Range | null): Grid {
+export function gridOf(heat: HeatData, room: number, target: number, view?: Range | null, ribbon = false): Grid {
   const plot = Math.max(100, room - LEFT - 1);
-  const h = Math.max(1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
+  const h = Math.max(ribbon ? 0.05 : 1.5, Math.min(heat.cores ? 18 : 8, target / Math.max(1, heat.rows)));
   const height = Math.round(h * heat.rows);
   if (view && view.to > view.from) {
     const second = plot / (view.to - view.from),

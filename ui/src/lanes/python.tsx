@@ -22,9 +22,11 @@ const MANY_THREADS = 40;
 
 export const pythonThreads = signal(FEW_THREADS);
 
-/** jx.py main 1859, train.py rank 3 main 77, jx.py feeder 1877 */
-export function threadName({ program, comm, rank, main, tid }: PythonLane): string {
-  const which = main ? "main" : comm && comm !== program ? comm : "thread";
+type Named = Pick<PythonLane, "program" | "comm" | "rank" | "main" | "tid">;
+
+/** jx.py main 1859, train.py rank 3 77, jx.py feeder 1877 */
+export function threadName({ program, comm, rank, main, tid }: Named): string {
+  const which = main ? (rank === null ? "main" : "") : comm && program ? comm : "thread";
   return [program ?? comm ?? "Python", rank === null ? "" : `rank ${rank}`, which, tid].filter(Boolean).join(" ");
 }
 
@@ -61,7 +63,7 @@ export function PythonRows() {
           label={
             <button
               type="button"
-              class="track-label"
+              class="track-label thread"
               tabIndex={-1}
               title={`${threadName(thread)}: only this thread`}
               onClick={() => setFilter("tid", [String(thread.tid)])}
@@ -81,7 +83,7 @@ export function PythonRows() {
           label={
             <button
               type="button"
-              class="track-label"
+              class="track-label thread"
               onClick={() => (pythonThreads.value = left > 0 ? MANY_THREADS : FEW_THREADS)}
             >
               {left > 0 ? `+ ${count(left)} more` : "show fewer"}

@@ -1,9 +1,10 @@
 /** Flame graph, chart, sandwich and table of the chosen samples. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Columns } from "../api/columns";
 import { FrozenSource } from "../api/frozen";
 import { source } from "../api/source";
-import type { Span } from "../api/types";
+import type { FlamegraphHeader, Span } from "../api/types";
 import { length } from "../axis/axis";
 import { plotWidth, select, swap } from "../axis/moves";
 import { selectWorst } from "../axis/worst";
@@ -11,7 +12,7 @@ import { Current } from "../chrome/current";
 import { Download, saving } from "../chrome/download";
 import { Icon } from "../chrome/icons";
 import { Empty, Loading, NoPermission, Problem } from "../chrome/states";
-import { chartFrom, type FlameLook, FlamePanel, FlameTree, readTransforms, writtenTransforms } from "../flame";
+import { chartFrom, type FlameLook, FlamePanel, FlameTree, ratesOf, readTransforms, writtenTransforms } from "../flame";
 import { clock, compact, duration } from "../format";
 import {
   colour,
@@ -41,6 +42,7 @@ import { format, formatSpan, START } from "../state/place";
 import { worstIn } from "../strip/cells";
 import { strip } from "../strip/load";
 import { NoSamples } from "./none";
+import { PythonTable } from "./python";
 import { settled } from "./span";
 import { Who } from "./who";
 
@@ -64,10 +66,11 @@ export function Flames({ height }: { height: number }) {
   const answer = useColumns("flamegraph", ready ? params : null, calm);
   const upsideParams = ready && inverted.value ? { ...params, invert: 1 } : null;
   const upside = useColumns("flamegraph", upsideParams, calm);
-  const tree = useMemo(() => (answer.data ? FlameTree.from(answer.data) : null), [answer.data]);
+  const hz = info.value?.hz ?? null;
+  const tree = useMemo(() => (answer.data ? treeOf(answer.data, hz) : null), [answer.data, hz]);
   const invertedTree = useMemo(
-    () => (upside.data && !upside.loading ? FlameTree.from(upside.data, true) : null),
-    [upside.data, upside.loading],
+    () => (upside.data && !upside.loading ? treeOf(upside.data, hz, true) : null),
+    [upside.data, upside.loading, hz],
   );
   const chart = useChart(span);
   const absent = useAbsent(span);
@@ -95,7 +98,7 @@ export function Flames({ height }: { height: number }) {
   return (
     <Current
       class="samples-flames"
-      answer={look.value === "chart" ? chart.answer : look.value === "who" ? null : answer}
+      answer={look.value === "chart" ? chart.answer : look.value === "who" || look.value === "python" ? null : answer}
       of={frozen ? null : (look.value === "chart" ? chart.answer.data : answer.data)?.header}
     >
       <FlamePanel
@@ -118,7 +121,10 @@ export function Flames({ height }: { height: number }) {
         }
         title={`${info.value?.node ?? ""} ${clock(drawn.from, offset)}, ${duration(length(drawn))}`}
         clock={(at, digits) => clock(at, offset, digits)}
-        who={<Who height={height} />}
+        tables={{
+          who: <Who height={height} />,
+          ...(info.value?.tables.python ? { python: <PythonTable span={span} height={height} /> } : {}),
+        }}
         absent={absent ?? <NoSamples span={drawn} />}
         onSelectTime={(from, to) => select({ from, to })}
         {...(other ? { onSwap: swap } : {})}
@@ -127,6 +133,12 @@ export function Flames({ height }: { height: number }) {
       />
     </Current>
   );
+}
+
+/** In a comparison with what a sample is a second on each side, so that windows of unequal length can be compared. */
+function treeOf(data: Columns<FlamegraphHeader>, hz: number | null, upsideDown = false): FlameTree {
+  const { against, from, to } = data.header;
+  return FlameTree.from(data, upsideDown, against ? ratesOf(to - from, against.to - against.from, hz) : null);
 }
 
 /** In a file: what was recorded and left out of it is not "not recorded". */

@@ -5,6 +5,7 @@ import type { Span } from "../api/types";
 import { length } from "../axis/axis";
 import { compareWith, plotWidth, select } from "../axis/moves";
 import { Current } from "../chrome/current";
+import { choosePane } from "../chrome/panes";
 import { Loading, Problem } from "../chrome/states";
 import { patternOf } from "../flame";
 import { clock } from "../format";
@@ -32,8 +33,12 @@ import { HEAT_S, heatSpan, settled } from "./span";
 /** A file that was frozen with other rows begins with those. */
 const frozenRows = Number(document.getElementById("frozen")?.dataset.rows) || null;
 const MOST_COLUMNS = 2000;
+const OPENED_PX = 80;
 
-export function Heat({ height }: { height: number }) {
+/** Rows of a ribbon: a tenth of a second each, as many as it has pixels for. */
+const RIBBON_ROWS = 10;
+
+export function Heat({ height, ribbon = false }: { height: number; ribbon?: boolean }) {
   const before = useRef<Span | null>(null);
   const shown = following.value ? settled.value : heatSpan(view.value, selection.value, before.current, extent.value);
   before.current = shown;
@@ -45,7 +50,7 @@ export function Heat({ height }: { height: number }) {
   const params = {
     ...sampleParams(shown, chosen),
     by: by.value,
-    rows: rows.value === START.rows ? (frozenRows ?? rows.value) : rows.value,
+    rows: frozenRows && rows.value === START.rows ? frozenRows : ribbon ? RIBBON_ROWS : rows.value,
     columns: length(shown) > HEAT_S ? columns : MOST_COLUMNS,
     paint,
   };
@@ -64,10 +69,22 @@ export function Heat({ height }: { height: number }) {
       navigate({ selection: range, filters: { ...filters.value, cpu: [String(at)] } });
     else select(range);
   };
+  const name = ribbon ? (
+    <button
+      type="button"
+      class="ribbon-name"
+      tabIndex={-1}
+      title="Show the heat map in full: its rows, scale and legend"
+      onClick={() => choosePane("heat", OPENED_PX)}
+    >
+      Heat map ▸
+    </button>
+  ) : null;
   if (answer.problem) return <Problem small error={answer.problem} again={answer.again} />;
   if (!data) return <Loading small title="Counting samples" />;
   return (
-    <Current class="samples-heat" answer={answer} of={spanOf(data)}>
+    <Current class={ribbon ? "samples-heat ribbon" : "samples-heat"} answer={answer} of={spanOf(data)}>
+      {name}
       <HeatMap
         data={data}
         view={following.value ? view.value : shown}
@@ -82,6 +99,7 @@ export function Heat({ height }: { height: number }) {
         core={core}
         searched={text}
         height={height}
+        ribbon={ribbon}
         clock={(at, digits) => clock(at, offset, digits)}
       />
       {core !== null && by.value === "core" && (

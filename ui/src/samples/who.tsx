@@ -7,7 +7,7 @@ import { Icon } from "../chrome/icons";
 import { Loading, Problem } from "../chrome/states";
 import { GROUP_NAMES } from "../flame";
 import { compact, count, percent } from "../format";
-import { filters, group, type ListFilter, navigate, sampleParams, setFilter, useDocument } from "../state";
+import { compare, filters, group, type ListFilter, navigate, sampleParams, setFilter, useDocument } from "../state";
 import { NoSamples } from "./none";
 import { settled } from "./span";
 
@@ -18,6 +18,7 @@ export function filterFor(by: Level, row: Group): { name: ListFilter; value: str
   const found = (name: ListFilter, value: string | number | null) =>
     value === null ? null : { name, value: String(value) };
   if (by === "process") return found("pid", row.pid);
+  if (by === "program") return found("pid", row.pid);
   if (by === "thread") return found("tid", row.tid);
   if (by !== "owner") return found(by, row[by]);
   if (row.unit === row.name) return found("unit", row.unit);
@@ -32,9 +33,12 @@ export function only(by: Level, row: Group): void {
 export function Who({ height }: { height: number }) {
   const by: Level = group.value === "none" ? "process" : group.value;
   const answer = useDocument("who", { ...sampleParams(settled.value), by, top: TOP }, { lasting: true });
+  const other = compare.value;
+  const before = useDocument(other && "who", { ...sampleParams(other), by, top: TOP }, { lasting: true });
   if (answer.problem) return <Problem error={answer.problem} again={answer.again} />;
   if (!answer.data) return <Loading title="Counting who ran" />;
   const { who, others, total } = answer.data;
+  const b = other ? new Map((before.data?.who ?? []).map((row) => [row.name, row])) : null;
   return (
     <Current class="who" style={{ maxHeight: `${height}px` }} answer={answer} of={answer.data}>
       {!who.length && (
@@ -49,7 +53,7 @@ export function Who({ height }: { height: number }) {
             <tr>
               <th scope="col">
                 <span class="who-by" role="group" aria-label="Who is counted">
-                  {(["owner", "process", "thread"] as const).map((level) => (
+                  {(["program", "owner", "process", "thread"] as const).map((level) => (
                     <button
                       key={level}
                       type="button"
@@ -61,24 +65,34 @@ export function Who({ height }: { height: number }) {
                   ))}
                 </span>
               </th>
-              <th scope="col" class="number" title="cores in the mean of this time">
-                cores
+              <th scope="col" class="number" title="Cores used, in the mean of this time">
+                {b ? "Cores, A" : "Cores"}
               </th>
+              {b && (
+                <>
+                  <th scope="col" class="number" title="Cores used, in the mean of the other time">
+                    Cores, B
+                  </th>
+                  <th scope="col" class="number">
+                    Change
+                  </th>
+                </>
+              )}
               <th scope="col" class="number">
-                share
+                Share
               </th>
               <th scope="col" class="who-bar-head">
                 <i class="swatch mode-system" /> kernel <i class="swatch mode-user" /> user
               </th>
               <th scope="col" class="number">
-                samples
+                Samples
               </th>
-              <th scope="col">of</th>
+              <th scope="col">Unit or pod</th>
             </tr>
           </thead>
           <tbody>
-            {who.map((row) => (
-              <Row key={row.name} row={row} by={by} most={who[0]!.ratio} />
+            {ranked(who, b).map((row) => (
+              <Row key={row.name} row={row} by={by} most={who[0]?.ratio || 1} b={b} />
             ))}
           </tbody>
         </table>
@@ -92,7 +106,23 @@ export function Who({ height }: { height: number }) {
   );
 }
 
-function Row({ row, by, most }: { row: WhoRow; by: Level; most: number }) {
+type Other = ReadonlyMap<string, WhoRow> | null;
+
+const changeOf = (row: WhoRow, b: Other): number => (row.cpus ?? 0) - (b?.get(row.name)?.cpus ?? 0);
+
+/** In a comparison the largest change first, and those that only the other side has. Pure. */
+export function ranked(rows: readonly WhoRow[], b: Other): readonly WhoRow[] {
+  if (!b) return rows;
+  const here = new Set(rows.map((row) => row.name));
+  const gone = [...b.values()].filter((row) => !here.has(row.name));
+  const all = [...rows, ...gone.map((row) => ({ ...row, samples: 0, ratio: 0, cpus: row.cpus === null ? null : 0 }))];
+  return all.sort((one, other) => Math.abs(changeOf(other, b)) - Math.abs(changeOf(one, b)));
+}
+
+const STEADY = 0.005;
+
+function Row({ row, by, most, b }: { row: WhoRow; by: Level; most: number; b: Other }) {
+  const change = changeOf(row, b);
   const wanted = filterFor(by, row);
   const chosen = wanted !== null && filters.value[wanted.name].includes(wanted.value);
   const owner = [row.pod, row.unit].find((each) => each && each !== row.name);
@@ -109,6 +139,15 @@ function Row({ row, by, most }: { row: WhoRow; by: Level; most: number }) {
         )}
       </th>
       <td class="number">{row.cpus === null ? "–" : row.cpus.toFixed(2)}</td>
+      {b && (
+        <>
+          <td class="number">{(b.get(row.name)?.cpus ?? 0).toFixed(2)}</td>
+          <td class={`number ${change > STEADY ? "zs-grew" : change < -STEADY ? "zs-shrank" : "faint"}`}>
+            {change > STEADY ? "▲ +" : change < -STEADY ? "▼ −" : "±"}
+            {Math.abs(change).toFixed(2)}
+          </td>
+        </>
+      )}
       <td class="number">{percent(row.ratio)}</td>
       <td>
         <span class="who-bar" role="img" aria-label={`${percent(row.kernel_ratio)} of it in the kernel`}>

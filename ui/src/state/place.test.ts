@@ -5,6 +5,7 @@ const FULL: Place = {
   page: "node",
   lost: "",
   rec: "founding-case",
+  boot: "9d75386b",
   node: "ip-10-1-39-7",
   view: { from: 1700000000.5, to: 1700000060 },
   selection: { from: 1700000001.25, to: 1700000002 },

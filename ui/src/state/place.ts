@@ -50,6 +50,8 @@ export interface Place {
   rec: string;
   /** Whose recording the link is of: another server may have another one under the same key. Empty: not known. */
   node: string;
+  /** The beginning of the id of a boot of it: clouds and containers give many machines one name. Empty: not known. */
+  boot: string;
   /** What the time axis shows. null: all of the recording, or the last minutes of a live one. */
   view: Span | null;
   selection: Span | null;
@@ -84,6 +86,7 @@ export const START: Place = {
   lost: "",
   rec: "",
   node: "",
+  boot: "",
   view: null,
   selection: null,
   compare: null,
@@ -115,7 +118,16 @@ export interface Target extends Partial<Omit<Place, "filters" | "search">> {
  * seen; the recording stays unless another is named, and so does how graphs are drawn.
  */
 export function leading({ filters, search = "", ...rest }: Target): Partial<Place> {
-  const { rec: _rec, node: _node, colour: _colour, icicle: _icicle, group: _group, tracks: _tracks, ...start } = START;
+  const {
+    rec: _rec,
+    node: _node,
+    boot: _boot,
+    colour: _colour,
+    icicle: _icicle,
+    group: _group,
+    tracks: _tracks,
+    ...start
+  } = START;
   return { ...start, ...rest, filters: { ...NO_FILTERS, ...filters }, search: { text: search, mode: "highlight" } };
 }
 
@@ -140,6 +152,7 @@ export function parse(text: string): Place {
     page: one("page", PAGES, given.has("id") ? "incident" : given.has("from") || given.has("sel") ? "node" : "home"),
     rec: given.get("rec") ?? "",
     node: given.get("node") ?? "",
+    boot: given.get("boot") ?? "",
     view: from < to ? { from, to } : null,
     selection: parseSpan(given.get("sel")),
     compare: parseSpan(given.get("cmp")),
@@ -170,6 +183,7 @@ export function format(place: Place): string {
   say("id", place.page === "incident" ? place.incidentId : "");
   say("rec", place.rec);
   say("node", place.node);
+  say("boot", place.boot);
   if (place.view) {
     say("from", seconds(place.view.from));
     say("to", seconds(place.view.to));

@@ -2,11 +2,25 @@
 
 import { batch, effect, signal } from "@preact/signals";
 import { AnswerError, source } from "../api/source";
-import type { Incident, IncidentNote, Tick, TimelineEvent } from "../api/types";
+import type { Incident, IncidentNote, RecordingList, Tick, TimelineEvent } from "../api/types";
 import { outdated } from "../lanes/incident-spans";
 import { after, type Connection, refused } from "./connection";
 import { heard, watchServer } from "./server";
-import { catchUp, current, following, hasFleet, info, linked, newest, rec, recordings, replace, tail } from "./state";
+import {
+  catchUp,
+  current,
+  FOUNDING,
+  following,
+  hasFleet,
+  info,
+  linked,
+  newest,
+  opensAnywhere,
+  rec,
+  recordings,
+  replace,
+  tail,
+} from "./state";
 
 export const incidents = signal<Incident[] | null>(null);
 export const incidentsTrouble = signal<AnswerError | null>(null);
@@ -22,6 +36,17 @@ export const noticed = signal<IncidentNote[] | null>(null);
 export const fresh = signal(0);
 
 const RETRY_MS = 2000;
+
+/** Of a boot's id in a link: enough to tell machines of one name apart. */
+const BOOT_DIGITS = 8;
+/** Recordings of the node that the link names, but not of its boot. */
+const looked = new Set<string>();
+const hasBoot = (boots: readonly string[], wanted: string): boolean =>
+  !wanted || !boots.length || boots.some((boot) => boot.startsWith(wanted));
+
+/** The founding case is always offered, and is no reason to open on it. */
+const isFleetOnly = ({ fleet, recordings: all }: RecordingList): boolean =>
+  !!fleet && all.every((one) => one.key === FOUNDING);
 
 const MANY = 5_000_000;
 const PICTURES_FIRST_MS = 2000;
@@ -54,20 +79,28 @@ async function load(key: string, stop: AbortController): Promise<void> {
       recordings.value = known.recordings;
       hasFleet.value = known.fleet ?? false;
     });
+    if (isFleetOnly(known) && opensAnywhere()) replace({ page: "fleet" });
     const node = linked.value;
-    const isAnother = found instanceof AnswerError ? found.status === 404 : found.node !== node;
+    const { boot } = current();
+    const isAnother =
+      found instanceof AnswerError ? found.status === 404 : found.node !== node || !hasBoot(found.boots, boot);
     foreign.value = "";
     if (node && isAnother) {
+      looked.add(key);
       const at = current().selection ?? current().view;
-      const same = known.recordings.filter((one) => one.node === node && one.key !== key);
+      const same = known.recordings.filter((one) => one.node === node && !looked.has(one.key) && one.key !== key);
       const best = same.find((one) => at && one.from! < at.to && at.from < one.to!) ?? same[0];
-      if (best) replace({ rec: best.key, node });
-      else foreign.value = node;
+      if (best) replace({ rec: best.key, node, boot });
+      else {
+        looked.clear();
+        foreign.value = known.recordings.some((one) => one.node === node) ? `another boot of ${node}` : node;
+      }
       return;
     }
+    looked.clear();
     if (found instanceof AnswerError) throw found;
     batch(() => {
-      if (!source().frozen) replace({ node: found.node });
+      if (!source().frozen) replace({ node: found.node, boot: (found.boots.at(-1) ?? "").slice(0, BOOT_DIGITS) });
       if (info.value?.node !== found.node || info.value?.from !== found.from) tail.value = newest.value = 0;
       const place = current();
       if (info.value === null && found.live && !place.view && !place.selection) following.value = true;

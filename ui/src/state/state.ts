@@ -106,6 +106,13 @@ export function replace(change: Change): void {
   pending = window.setTimeout(flush, Math.max(0, 250 - (performance.now() - written)) + 50);
 }
 
+/** A link to this view that says whose recording it is, also where the address leaves that out. */
+export function shareLink(): string {
+  const key = place.value.rec || recordings.value[0]?.key || "";
+  const at = inHash() ? `#${format(place.value)}` : `?${format({ ...place.value, rec: key })}`;
+  return new URL(at, location.href).href;
+}
+
 /** The address of a place that differs from this one, for links. */
 export function linkTo(change: Change): string {
   return written_as(changed(change));
@@ -117,7 +124,7 @@ export function setFilter<K extends keyof Filters>(name: K, value: Filters[K]): 
 
 /** Another recording may be of another node. */
 function changed(change: Change): Place {
-  const node = change.rec === undefined || change.rec === place.value.rec ? {} : { node: "" };
+  const node = change.rec === undefined || change.rec === place.value.rec ? {} : { node: "", boot: "" };
   return kept(place.value, { ...place.value, ...(change.page ? { lost: "" } : {}), ...node, ...change });
 }
 
@@ -149,6 +156,11 @@ function fromAddress(): Place {
   const hash = location.hash.slice(1);
   return parse(inHash() || (!location.search && hash.includes("=")) ? hash : location.search);
 }
+
+export const FOUNDING = "founding-case";
+
+/** The address names no page and no recording: it may be opened on what matters most. */
+export const opensAnywhere = (): boolean => format(place.value) === format(START);
 
 /** Reads the address, and again whenever the reader goes back or forward. */
 export function begin(): void {

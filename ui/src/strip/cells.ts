@@ -121,6 +121,25 @@ export function averageIn(strip: Strip, span: Span): { busy: number; kernel: num
   return count ? { busy: busy / count, kernel: kernel / count } : null;
 }
 
+/** The modes that some core was in for a tenth of some column in view, and "none" where one was not measured. */
+export function occurring(strip: Strip, span: Span): Set<string> {
+  const rows = strip.cpus.length;
+  const first = Math.max(0, Math.floor((span.from - strip.from) / strip.column_s));
+  const end = Math.min(strip.columns, Math.ceil((span.to - strip.from) / strip.column_s));
+  const found = new Set<string>();
+  for (const mode of MODES) {
+    const cells = strip.modes[mode];
+    for (let at = first * rows; at < end * rows; at++) {
+      if (cells[at] === UNMEASURED) found.add("none");
+      else if (cells[at]! >= FULL / 10) {
+        found.add(mode);
+        break;
+      }
+    }
+  }
+  return found;
+}
+
 /** How busy the cores were in the mean; null unless that was measured in all of the span. */
 export function busyThroughout(strip: Strip, span: Span): number | null {
   const first = Math.floor((span.from - strip.from) / strip.column_s);
@@ -130,10 +149,14 @@ export function busyThroughout(strip: Strip, span: Span): number | null {
   return known.reduce((sum, one) => sum + one, 0) / known.length;
 }
 
+const WELL_USED = 0.85;
+
 /** Pixels that a core gets: whole ones while they fit, so that rows do not differ; less than one for very many cores. */
 export function rowHeight(cpus: number, most: number, tallest = 24): number {
   if (cpus <= 0) return tallest;
-  return Math.min(tallest, cpus <= most ? Math.floor(most / cpus) : most / cpus);
+  const whole = Math.floor(most / cpus);
+  // Where whole pixels would leave much of the room empty, rows that differ by one are the smaller evil.
+  return Math.min(tallest, cpus <= most && whole * cpus >= WELL_USED * most ? whole : most / cpus);
 }
 
 /**

@@ -105,6 +105,7 @@ describe("flame graph of a frozen page", () => {
 
   it("knows the whole exactly where samples were thinned, and parts by their weight", () => {
     const thin = table(4, {}, { whole: Uint32Array.of(0, 11, 0, 14) });
+    expect(flamegraph<FlamegraphHeader>(thin, { by: "program" }).header.total).toBe(25);
     expect(names(flamegraph(thin, {}))[0]).toBe("all 25");
     expect(names(flamegraph(thin, { cpu: "0" }))[0]).toBe("all 12");
   });

@@ -15,6 +15,7 @@ const NOBODY: Record<Level, string> = {
   pod: "no pod",
   container: "no container",
   image: "no image",
+  program: "not known",
   process: "not known",
   thread: "not known",
   comm: "?",
@@ -64,6 +65,7 @@ function labelOf({ name, pod, image }: Task): string | null {
 function keyOf(by: Level, task: Task): string | number | null {
   const { unit, container } = task;
   if (by === "process") return task.pid;
+  if (by === "program") return task.program;
   if (by === "thread") return task.tid;
   if (by === "pod") return task.pod ?? task.podUid;
   if (by === "container") return labelOf(task) ?? container;
@@ -76,6 +78,8 @@ function keyOf(by: Level, task: Task): string | number | null {
 function groupOf(by: Level, task: Task, key: string | number | null, leaders: Map<number, string>): Group {
   const { pid, tid, unit, image } = task;
   const comm = by === "process" ? (leaders.get(pid ?? -1) ?? null) : task.comm;
+  if (by === "program")
+    return { ...task, name: key === null ? NOBODY[by] : String(key), comm, container: task.container };
   const numbered = by === "process" || by === "thread";
   const name = key === null ? NOBODY[by] : numbered ? `${comm ?? "?"} [${key}]` : String(key);
   const container = labelOf(task) ?? task.container;

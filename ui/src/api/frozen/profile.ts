@@ -10,6 +10,7 @@ import { groupedGraph } from "./owners";
 import {
   type FrozenTable,
   functionsNamed,
+  isExact,
   isFiltered,
   leafCounts,
   nodesWith,
@@ -21,7 +22,10 @@ import {
 export function flamegraph<H>(table: FrozenTable, params: Params): Columns<H> {
   const asked = wanted(table, params);
   const inverted = params.invert === true || params.invert === 1 || params.invert === "1";
-  const by = params.by && params.by !== "none" ? (params.by as Level) : null;
+  // Only the whole is known exactly where samples were thinned, and only without their tasks: the groups that a page opens
+  // with are no reason to show less. Others were asked for.
+  const exact = params.by === "program" && isExact(table, asked);
+  const by = params.by && params.by !== "none" && !exact ? (params.by as Level) : null;
   // A window that came with the file has no tasks: what it is compared with is then shown without groups.
   const own = params.against ? ownSpan(table, String(params.against)) : null;
   if (by && (!params.against || own)) return groupedGraph<H>(table, by, asked, own, inverted);

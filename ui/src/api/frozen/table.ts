@@ -21,6 +21,8 @@ export interface Task {
   /** namespace/name. */
   pod: string | null;
   podUid: string | null;
+  /** As the flame graph groups by default; null in a file of an older version. */
+  program: string | null;
 }
 
 export interface Maps {
@@ -77,6 +79,7 @@ interface Header {
     pod?: string | null,
     podUid?: string | null,
   ][];
+  programs?: (string | null)[];
   pruned: { branches: number; samples: number; below_ratio: number };
   base_span?: [number, number] | null;
   maps?: { start: number; column_s: number; columns: number; rows: number; cores: number[] };
@@ -121,7 +124,7 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
     pairTask,
     pairNode,
     tasks: header.tasks.map(
-      ([comm, pid, tid, unit, container, name = null, image = null, pod = null, podUid = null]) => ({
+      ([comm, pid, tid, unit, container, name = null, image = null, pod = null, podUid = null], number) => ({
         comm,
         pid,
         tid,
@@ -131,6 +134,7 @@ export function readTable({ header, arrays }: Columns<Header>): FrozenTable {
         image,
         pod,
         podUid,
+        program: header.programs ? (header.programs[number] ?? null) : comm,
       }),
     ),
     held: header.held.map(([from, to]) => ({ from, to })),
@@ -244,8 +248,11 @@ export function* samplesOf(table: FrozenTable, { range, cpus, pairs }: Wanted): 
 }
 
 /** Samples that end in each node; exactly where all of the window is asked for. */
+export const isExact = (table: FrozenTable, asked: Wanted): boolean =>
+  table.whole !== null && !isFiltered(asked) && isWhole(table, asked.range);
+
 export function leafCounts(table: FrozenTable, asked: Wanted): Float64Array {
-  if (table.whole && !isFiltered(asked) && isWhole(table, asked.range)) return Float64Array.from(table.whole);
+  if (isExact(table, asked)) return Float64Array.from(table.whole!);
   const counts = new Float64Array(table.parent.length);
   for (const i of samplesOf(table, asked)) counts[table.leaf[i]!]! += table.weight;
   return counts;

@@ -1,4 +1,4 @@
-// Traps of this machine before anything breaks: findings by severity, the evidence, and the fix.
+// Misconfigurations of this machine before they cause an incident: findings by severity, the evidence, and the fix.
 
 import type { Audited, Finding } from "../../api/types";
 import { Copy } from "../../chrome/copy";
@@ -13,7 +13,7 @@ export function AuditPage() {
   const data = answer.data;
   const lead = data?.available
     ? `${tally(data.findings)} found in ${plural(data.units, "unit")}; ${plural(data.services_started, "service")} started at boot.`
-    : "Traps of a machine before anything breaks.";
+    : "Misconfigurations of a machine, before they cause an incident.";
   const all = data?.available && data.findings.length ? data.findings.map(findingText).join("\n") : "";
   return (
     <Page title="Audit" lead={lead} aside={all && <Copy text={all} what="copy every fix" />}>
@@ -26,7 +26,7 @@ export function AuditPage() {
 
 function Elsewhere({ why }: { why: string }) {
   return (
-    <Empty title="No machine to look at">
+    <Empty title="Not audited">
       <p>{why}</p>
       <p class="faint">
         Run <code>zombiescope audit</code> there, or <code>zombiescope audit --root PATH</code> on its image.
@@ -43,7 +43,7 @@ function Findings({ audit }: { audit: Audited }) {
           systemd was not asked: its files in {audit.root} were read instead, and apply to a machine booted from there.
         </p>
       )}
-      {!audit.findings.length && <Empty good title="No trap was found in what could be read" />}
+      {!audit.findings.length && <Empty good title="No problems found" />}
       {bySeverity(audit.findings).map((group) => (
         <section key={group.severity} aria-labelledby={`audit-${group.severity}`} class="pg-group">
           <h2 id={`audit-${group.severity}`}>

@@ -1,116 +1,132 @@
-// Thirty days of zombies with uPlot. Reboots are lines of their own, with a word: a reboot that helped is the proof that
-// nothing else did.
+// Thirty days of zombies. Reboots are lines of their own, with a word: a reboot that helped is the proof that nothing else
+// did. Lines are cut where nothing was measured, as those of the lanes are (lanes/series.ts).
 
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import { clock, compact, count, day, duration, moment } from "../../format";
-import "uplot/dist/uPlot.min.css";
-import { colourOf, dark, zoneOffset } from "../../state";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { marks, toTime, toX } from "../../axis/axis";
+import { compact, count, duration, moment } from "../../format";
+import { highest, type Point, pieces } from "../../lanes/series";
+import { zoneOffset } from "../../state";
 import type { Series } from "./series";
 
-const TALL = 260;
+const TALL = 240;
+const PLOT = { left: 56, right: 44, top: 14, bottom: 22 };
+const BAR_PX = 10;
+/** Of the height: bars of restarts stand below the lines. */
+const BARS = 1 / 3;
 
 export function HistoryChart({ series, label }: { series: Series; label: string }) {
   const holder = useRef<HTMLDivElement>(null);
-  const isDark = dark.value;
+  const [width, setWidth] = useState(0);
+  const [pointed, point] = useState<number | null>(null);
+  useLayoutEffect(() => {
+    const measure = (): void => setWidth(holder.current!.clientWidth);
+    measure();
+    const watch = new ResizeObserver(measure);
+    watch.observe(holder.current!);
+    return () => watch.disconnect();
+  }, []);
+  const wide = Math.max(10, width - PLOT.left - PLOT.right);
+  const near = pointed === null ? series.at.length - 1 : nearest(series, wide, pointed - PLOT.left);
+  return (
+    <div ref={holder} class="pg-chart">
+      {width > 0 && (
+        <svg
+          width={width}
+          height={TALL}
+          role="img"
+          aria-label={label}
+          onPointerMove={(event) => point(event.clientX - event.currentTarget.getBoundingClientRect().left)}
+          onPointerLeave={() => point(null)}
+        >
+          <Picture series={series} wide={wide} near={pointed === null ? null : near} />
+        </svg>
+      )}
+      <Reading series={series} near={near} />
+    </div>
+  );
+}
+
+const viewOf = ({ at }: Series) => ({ from: at[0] ?? 0, to: Math.max((at[0] ?? 0) + 1, at[at.length - 1] ?? 0) });
+
+/** The point at a pixel that has any reading. Pure. */
+export function nearest(series: Series, wide: number, x: number): number {
+  const at = toTime(viewOf(series), wide, x);
+  let best = -1;
+  series.at.forEach((each, n) => {
+    if (series.dying[n] === null && series.total[n] === null) return;
+    if (best < 0 || Math.abs(each - at) < Math.abs(series.at[best]! - at)) best = n;
+  });
+  return best;
+}
+
+function Picture({ series, wide, near }: { series: Series; wide: number; near: number | null }) {
   const zone = zoneOffset.value;
-  useEffect(() => {
-    const element = holder.current;
-    if (!element) return;
-    const data: uPlot.AlignedData = [series.at, series.restarts, series.dying, series.total, series.saturated];
-    const chart = new uPlot(options(element.clientWidth, series, zone), data, element);
-    const watch = new ResizeObserver(() => chart.setSize({ width: element.clientWidth, height: TALL }));
-    watch.observe(element);
-    return () => {
-      watch.disconnect();
-      chart.destroy();
-    };
-  }, [series, isDark, zone]);
-  return <div ref={holder} class="pg-chart" role="img" aria-label={label} />;
+  const view = viewOf(series);
+  const high = TALL - PLOT.top - PLOT.bottom;
+  const { at, dying, total, restarts } = series;
+  const top = Math.max(10, highest(at, total, view), highest(at, dying, view)) * 1.08;
+  const most = Math.max(4, highest(at, restarts, view) / BARS);
+  const x = (time: number): number => toX(view, wide, time);
+  const y = (value: number, of: number): number => high - (value / of) * high;
+  const path = (found: Point[][]): string =>
+    found.map((piece) => `M${piece.map(([px, py]) => `${px.toFixed(1)} ${py.toFixed(1)}`).join("L")}`).join("");
+  const lines = pieces(at, dying, view, wide, high, top);
+  const area = lines.map(
+    (piece) => `${path([piece])}L${piece[piece.length - 1]![0].toFixed(1)} ${high}L${piece[0]![0].toFixed(1)} ${high}Z`,
+  );
+  return (
+    <g transform={`translate(${PLOT.left} ${PLOT.top})`}>
+      {[0, 0.5, 1].map((part) => (
+        <g key={part} class="pg-grid">
+          <line x2={wide} y1={high * part} y2={high * part} />
+          <text x={-8} y={high * part + 4} text-anchor="end">
+            {compact(top * (1 - part))}
+          </text>
+        </g>
+      ))}
+      {marks(view, wide, zone).map((mark) => (
+        <text key={mark.at} class="pg-tick" x={mark.x} y={high + 16} text-anchor="middle">
+          {mark.day && !mark.label.includes("-") ? `${mark.day.slice(5)} ${mark.label}` : mark.label}
+        </text>
+      ))}
+      {at.map((each, n) =>
+        restarts[n] ? (
+          <rect
+            key={each}
+            class="pg-restarts"
+            x={x(each) - BAR_PX / 2}
+            y={y(restarts[n]!, most)}
+            width={BAR_PX}
+            height={high - y(restarts[n]!, most)}
+          />
+        ) : null,
+      )}
+      <path class="pg-area" d={area.join("")} />
+      <path class="pg-all" d={path(pieces(at, total, view, wide, high, top))} />
+      <path class="pg-dying" d={path(lines)} />
+      {series.reboots.map((each) => (
+        <g key={each} class="pg-reboot" transform={`translate(${x(each).toFixed(1)} 0)`}>
+          <line y2={high} />
+          <text x={x(each) + 60 < wide ? 4 : -4} y={12} text-anchor={x(each) + 60 < wide ? "start" : "end"}>
+            rebooted
+          </text>
+        </g>
+      ))}
+      {near !== null && near >= 0 && <line class="pg-pointer" x1={x(at[near]!)} x2={x(at[near]!)} y2={high} />}
+    </g>
+  );
 }
 
-function options(width: number, series: Series, zone: number): uPlot.Options {
-  const ink = colourOf("--faint");
-  const line = colourOf("--line");
-  const axis = {
-    stroke: ink,
-    grid: { stroke: line, width: 1 },
-    ticks: { stroke: line, width: 1 },
-    font: "11px system-ui, sans-serif",
-  };
-  return {
-    width,
-    height: TALL,
-    padding: [14, 12, 0, 0],
-    tzDate: (at) => uPlot.tzDate(new Date((at + zone) * 1e3), "Etc/UTC"),
-    cursor: { y: false, points: { size: 6 } },
-    scales: {
-      y: { range: (_, __, most) => [0, Math.max(10, most * 1.08)] },
-      restarts: { range: (_, __, most) => [0, Math.max(4, (most ?? 0) * 3)] },
-    },
-    axes: [
-      { ...axis, space: 80, values: (_, at) => at.map((each) => tickName(each, series, zone)) },
-      { ...axis, size: 56, values: (_, values) => values.map(compact) },
-      { ...axis, scale: "restarts", side: 1, size: 44, grid: { show: false }, show: series.restarts.some(Boolean) },
-    ],
-    series: [
-      { label: "from", value: (_, at) => (at === null ? "–" : moment(at, zone)) },
-      {
-        label: "restarts",
-        scale: "restarts",
-        stroke: "transparent",
-        width: 0,
-        paths: uPlot.paths.bars!({ size: [0.8, 14] }),
-        fill: faded("--warn", 30),
-        points: { show: false },
-        value: said,
-      },
-      {
-        label: "dying",
-        stroke: colourOf("--zombie"),
-        width: 2,
-        fill: faded("--zombie", 18),
-        points: { show: false },
-        value: said,
-      },
-      { label: "all", stroke: colourOf("--faint"), width: 1, dash: [4, 3], points: { show: false }, value: said },
-      { label: "cores lost", show: false, value: (_, value) => (value === null ? "–" : duration(value)) },
-    ],
-    hooks: { draw: [(chart) => drawReboots(chart, series.reboots)] },
-  };
-}
-
-const faded = (variable: string, part: number): string =>
-  `color-mix(in srgb, ${colourOf(variable)} ${part}%, transparent)`;
-
-/** A day where days are shown, else the time of day. */
-function tickName(at: number, { at: all }: Series, zone: number): string {
-  const long = (all[all.length - 1] ?? 0) - (all[0] ?? 0);
-  return long > 3 * 86400 ? day(at, zone).slice(5) : clock(at, zone).slice(0, long > 1200 ? 5 : 8);
-}
-
-const said = (_: uPlot, value: number | null): string => (value === null ? "–" : count(value));
-
-function drawReboots(chart: uPlot, reboots: readonly number[]): void {
-  const { ctx, bbox } = chart;
-  const dense = uPlot.pxRatio;
-  ctx.save();
-  ctx.strokeStyle = colourOf("--accent");
-  ctx.fillStyle = colourOf("--accent");
-  ctx.lineWidth = dense;
-  ctx.font = `${11 * dense}px system-ui, sans-serif`;
-  for (const at of reboots) {
-    const x = Math.round(chart.valToPos(at, "x", true));
-    if (x < bbox.left || x > bbox.left + bbox.width) continue;
-    ctx.setLineDash([5 * dense, 4 * dense]);
-    ctx.beginPath();
-    ctx.moveTo(x, bbox.top);
-    ctx.lineTo(x, bbox.top + bbox.height);
-    ctx.stroke();
-    ctx.setLineDash([]);
-    const room = x + 60 * dense < bbox.left + bbox.width;
-    ctx.textAlign = room ? "left" : "right";
-    ctx.fillText("rebooted", x + (room ? 4 : -4) * dense, bbox.top + 12 * dense);
-  }
-  ctx.restore();
+/** What stands under the pointer, or at the end. */
+function Reading({ series, near }: { series: Series; near: number }) {
+  const said = (value: number | null | undefined): string => (value == null ? "–" : count(value));
+  if (near < 0) return null;
+  const saturated = series.saturated[near];
+  return (
+    <p class="pg-reading faint">
+      {moment(series.at[near]!, zoneOffset.value)} · <b>{said(series.dying[near])}</b> dying of{" "}
+      {said(series.total[near])} · {said(series.restarts[near])} restarts
+      {saturated ? ` · cores held for ${duration(saturated)}` : ""}
+    </p>
+  );
 }

@@ -22,7 +22,7 @@ export function Containers({ until, live }: { until: number | null; live: boolea
     <Panel title="Containers" id="containers">
       <p class="faint">
         {plural(data.total, "container")} in the last ten minutes, {count(data.alive)} alive.
-        {looping.length > 0 && ` ${plural(looping.length, "kind")} restarting for ever.`}
+        {looping.length > 0 && ` ${plural(looping.length, "kind")} in a restart loop.`}
       </p>
       <table class="pg-table">
         <thead>
@@ -34,7 +34,7 @@ export function Containers({ until, live }: { until: number | null; live: boolea
                 {name}
               </th>
             ))}
-            <th scope="col">asked for by</th>
+            <th scope="col">Requested by</th>
           </tr>
         </thead>
         <tbody>
@@ -59,7 +59,7 @@ function Row({ family }: { family: ContainerFamily }) {
         <Go place={{ page: "node", filters: familyFilters(family) }} title={family.text ?? "its stacks"}>
           {familyName(family)}
         </Go>
-        {family.loop && family.loop !== "quick" && <strong> restarts for ever</strong>}
+        {family.loop && family.loop !== "quick" && <strong> restart loop</strong>}
       </th>
       <td>
         <code class="pg-wrap">{family.image?.split("/").pop() ?? ""}</code>

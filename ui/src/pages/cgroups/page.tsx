@@ -34,7 +34,7 @@ export function CgroupsPage() {
       aside={
         until !== null && (
           <Go place={{ page: "cgroups" }} class="pg-button">
-            the latest
+            Latest
           </Go>
         )
       }
@@ -94,7 +94,7 @@ function Census({ document }: { document: Cgroups }) {
           note="of the root's memory statistics; estimated"
         />
       </div>
-      <Panel title="When it will hurt" id="forecast">
+      <Panel title="Forecast" id="forecast">
         <ol class="pg-miles">
           {milestones(document, zoneOffset.value).map((each) => (
             <li key={each.cost} class={`pg-mood-${each.mood}`}>
@@ -133,7 +133,7 @@ function Month({ points }: { points: readonly HistoryPoint[] }) {
   const found = summary(points);
   if (!found)
     return (
-      <Empty title="No minute has been summarised yet">
+      <Empty title="No summary yet">
         <p class="faint">
           History begins a minute after the recorder starts, and is kept for thirty days. An imported file has none.
         </p>
@@ -210,7 +210,7 @@ function Leakers({ document }: { document: Cgroups }) {
   if (!leaks.length) {
     const recorded = document.memory.created !== null && document.memory.created !== undefined;
     return (
-      <Panel title="Who leaves them behind" id="leakers">
+      <Panel title="Sources of the leak" id="leakers">
         <Empty
           good={recorded}
           title={recorded ? "No path has left a dying cgroup since the recorder started" : "Not recorded"}
@@ -226,7 +226,7 @@ function Leakers({ document }: { document: Cgroups }) {
   }
   return (
     <Panel
-      title="Who leaves them behind"
+      title="Sources of the leak"
       id="leakers"
       aside={<Copy text={leaks.map((leak) => leak.path).join("\n")} what="copy the paths" />}
     >

@@ -1,14 +1,26 @@
 // Many nodes: what the sick ones share that the healthy ones lack, and from there into one node's recording.
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
-import type { FleetGroup, FleetNode, FleetReport } from "../../api/types";
+import { useMemo, useState } from "preact/hooks";
+import type { FleetGroup, FleetIncident, FleetNode, FleetReport } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
-import { plural } from "../../format";
-import { useDocument } from "../../state";
+import { count, plural, sentence } from "../../format";
+import { navigate, replace, search, type Target, useDocument } from "../../state";
 import { Loaded, Page, Panel } from "../parts/parts";
-import { chance, matching, of, shown, terms } from "./words";
+import {
+  byNode,
+  causeTerms,
+  chance,
+  filterOf,
+  matching,
+  type Order,
+  of,
+  shown,
+  sortedBy,
+  terms,
+  worstOf,
+} from "./words";
 
 const READING_S = 1;
 const READY_S = 60;
@@ -22,8 +34,8 @@ export function FleetPage() {
   if (state && every !== wanted) setEvery(wanted);
   const report = answer.data?.report;
   return (
-    <Page title="Fleet" lead={report ? `${report.headline}.` : "What the sick nodes share that the healthy ones lack."}>
-      <Loaded answer={answer} what="asking for the fleet" lines={6}>
+    <Page title="Fleet" lead={report ? <Lead report={report} /> : "What sick nodes share that healthy ones lack."}>
+      <Loaded answer={answer} what="Asking for the fleet" lines={6}>
         {(fleet) =>
           fleet.report ? (
             <Report report={fleet.report} />
@@ -33,6 +45,38 @@ export function FleetPage() {
         }
       </Loaded>
     </Page>
+  );
+}
+
+function Lead({ report }: { report: FleetReport }) {
+  const { from, to } = report.window;
+  return (
+    <>
+      {plural(report.nodes_in_all, "node")}, <strong>{count(report.sick)} sick</strong>
+      {report.blind.length > 0 && `, ${count(report.blind.length)} without data`} ·{" "}
+      <span class="mono">{`${moment(from)} – ${moment(to)}`}</span>
+    </>
+  );
+}
+
+/** What the nodes below are filtered by; in the address, as the search of the node page is. */
+function only(text: string): void {
+  navigate({ search: { text, mode: "filter" } });
+  document.getElementById("nodes")?.scrollIntoView({ block: "nearest" });
+}
+
+function Filter({ terms: wanted, children }: { terms: string; children: ComponentChildren }) {
+  const isOn = search.value.text === wanted;
+  return (
+    <button
+      type="button"
+      class="pg-filter"
+      aria-pressed={isOn}
+      title={isOn ? "Show all nodes" : `Only nodes with ${wanted}`}
+      onClick={() => only(isOn ? "" : wanted)}
+    >
+      {children}
+    </button>
   );
 }
 
@@ -61,6 +105,9 @@ function Absent(props: { state: string; why: string | null; done: number; all: n
 function Report({ report }: { report: FleetReport }) {
   return (
     <>
+      <section class={`pg-panel pg-hero${report.sick ? " pg-hero-critical" : ""}`} aria-label="Finding">
+        <h2>{sentence(report.headline)}</h2>
+      </section>
       <Shared report={report} />
       <Causes report={report} />
       <Began report={report} />
@@ -75,21 +122,22 @@ function Shared({ report }: { report: FleetReport }) {
   const groups = shown(report.by);
   const found = groups.some((group) => group.significant);
   return (
-    <Panel
-      title="What the sick nodes share"
-      aside={<span class="faint">{report.tried.toLocaleString("en")} groups were tried</span>}
-    >
-      {!found && <p class="pg-note">Nothing that chance would not explain.</p>}
-      <Table heads={["labels", "cause", "#affected", "#others", "#lift", "#p, corrected", ""]}>
+    <Panel title="What the sick nodes share" aside={<span class="faint">{count(report.tried)} groups compared</span>}>
+      {!found && <p class="pg-note">No statistically significant difference.</p>}
+      <Table heads={["Labels", "Cause", "#Affected", "#Others", "#Times as often", "#p (corrected)", ""]}>
         {groups.map((group) => (
           <tr key={group.label + group.value} class={group.explained_by || !group.significant ? "faint" : undefined}>
             <th scope="row">
               <GroupName group={group} />
             </th>
-            <td>{group.cause ?? "any incident"}</td>
+            <td>
+              {group.cause ? <Filter terms={causeTerms(group.cause, null)}>{group.cause}</Filter> : "any incident"}
+            </td>
             <td class="num">{of(group.affected, group.nodes)}</td>
             <td class="num">{of(group.rest.affected, group.rest.nodes)}</td>
-            <td class="num">{group.lift === null ? "∞" : group.lift.toFixed(1)}</td>
+            <td class="num">
+              {group.lift === null ? <span title="No other node is affected">only here</span> : group.lift.toFixed(1)}
+            </td>
             <td class="num">{chance(group.p_corrected)}</td>
             <td>{group.explained_by && `explained by ${terms(group.explained_by)}`}</td>
           </tr>
@@ -112,7 +160,7 @@ function Shared({ report }: { report: FleetReport }) {
 function GroupName({ group }: { group: FleetGroup }) {
   return (
     <>
-      {terms(group.terms)}
+      <Filter terms={filterOf(group.terms)}>{terms(group.terms)}</Filter>
       {group.also.length > 0 && <div class="faint">the same nodes: {group.also.map(terms).join(", ")}</div>}
     </>
   );
@@ -122,10 +170,12 @@ function Causes({ report }: { report: FleetReport }) {
   if (!report.causes.length) return null;
   return (
     <Panel title="Causes" aside={<span class="faint">{plural(report.incidents_in_all, "incident")}</span>}>
-      <Table heads={["cause", "culprit", "#nodes", "#incidents", "#job-hours lost", "#GPU-seconds lost"]}>
+      <Table heads={["Cause", "Culprit", "#Nodes", "#Incidents", "#Job-hours lost", "#GPU-seconds lost"]}>
         {report.causes.slice(0, ROWS).map((cause) => (
           <tr key={`${cause.pattern} ${cause.culprit}`}>
-            <th scope="row">{cause.pattern}</th>
+            <th scope="row">
+              <Filter terms={causeTerms(cause.pattern, cause.culprit)}>{cause.pattern}</Filter>
+            </th>
             <td>{cause.culprit ?? "?"}</td>
             <td class="num">{cause.nodes.toLocaleString("en")}</td>
             <td class="num">{cause.incidents.toLocaleString("en")}</td>
@@ -136,6 +186,7 @@ function Causes({ report }: { report: FleetReport }) {
           </tr>
         ))}
       </Table>
+      {report.clusters.length > 0 && <h3>Kernel paths in common</h3>}
       <ul class="pg-plain">
         {report.clusters.slice(0, 5).map((cluster) => (
           <li key={cluster.path.join(";")}>
@@ -151,7 +202,7 @@ function Began({ report }: { report: FleetReport }) {
   const arrivals = report.arrivals.filter((each) => each.significant);
   if (!arrivals.length && !report.onsets.length) return null;
   return (
-    <Panel title="What began">
+    <Panel title="New since">
       <ul class="pg-plain">
         {arrivals.map((each) => (
           <li key={`${each.label}=${each.value}`}>
@@ -161,7 +212,7 @@ function Began({ report }: { report: FleetReport }) {
         ))}
         {report.onsets.map((each) => (
           <li key={each.from}>
-            {plural(each.nodes, "node")} fell ill within two hours from {moment(each.from)} on
+            {plural(each.nodes, "node")} became sick within two hours from {moment(each.from)} on
           </li>
         ))}
       </ul>
@@ -173,8 +224,8 @@ function Next({ report }: { report: FleetReport }) {
   const nodes = report.forecast.nodes;
   if (!nodes.length) return null;
   return (
-    <Panel title="Who is next">
-      <Table heads={["node", "#dying cgroups", "#more an hour", "#sick in"]}>
+    <Panel title="At risk">
+      <Table heads={["Node", "#Dying cgroups", "#More per hour", "#Sick in"]}>
         {nodes.slice(0, ROWS).map((each) => (
           <tr key={each.node}>
             <th scope="row">
@@ -190,42 +241,110 @@ function Next({ report }: { report: FleetReport }) {
   );
 }
 
+interface Column {
+  title: string;
+  /** What the column is, where its title is short. */
+  means?: string;
+  value(node: FleetNode): string | number | null;
+}
+
+const COLUMNS: readonly Column[] = [
+  { title: "Node", value: (node) => node.node },
+  { title: "State", value: (node) => (node.sick ? "a sick" : node.recorded_s ? "b healthy" : "c no data") },
+  { title: "Image", value: (node) => node.image },
+  { title: "Zone", value: (node) => node.zone },
+  { title: "Type", value: (node) => node.instance_type },
+  { title: "Kernel", value: (node) => node.kernel },
+  {
+    title: "#Core-seconds lost",
+    means: "Seconds in which the kernel held a core without a break",
+    value: (node) => node.saturated_s,
+  },
+  { title: "#Dying", means: "Dying memory cgroups", value: (node) => node.dying },
+  { title: "#More per hour", means: "How fast dying memory cgroups grow", value: (node) => node.dying_per_hour },
+  { title: "#Restarts", means: "Restarts of units", value: (node) => node.restarts },
+];
+
 function Nodes({ report }: { report: FleetReport }) {
-  const [text, setText] = useState("");
-  const found = matching(report.nodes, text);
+  const [order, setOrder] = useState<Order | null>(null);
+  const { text } = search.value;
+  const known = useMemo(() => byNode(report.incidents), [report]);
+  const found = matching(report.nodes, text, known);
+  const column = COLUMNS.find((each) => each.title === order?.by);
+  const rows = column ? sortedBy(found, column.value, order!.descending) : found;
+  const sort = ({ title }: Column): void =>
+    setOrder(
+      order?.by === title
+        ? { by: title, descending: !order.descending }
+        : { by: title, descending: title.startsWith("#") },
+    );
   return (
     <Panel
-      title="Nodes"
+      title={text ? `Nodes: ${of(found.length, report.nodes_in_all)}` : `Nodes: ${count(report.nodes_in_all)}`}
+      id="nodes"
       aside={
-        <input
-          type="search"
-          aria-label="Nodes by name or label"
-          placeholder="name, zone=…, sick"
-          value={text}
-          onInput={(event) => setText(event.currentTarget.value)}
-        />
+        <>
+          {text && (
+            <button type="button" class="pg-button" onClick={() => only("")}>
+              Show all
+            </button>
+          )}
+          <input
+            type="search"
+            class="plain"
+            aria-label="Nodes by name, label or cause"
+            placeholder="name, zone=…, cause=…, sick"
+            value={text}
+            onInput={(event) => replace({ search: { text: event.currentTarget.value, mode: "filter" } })}
+          />
+        </>
       }
     >
-      <Table
-        heads={["node", "", "image", "zone", "type", "kernel", "#cores lost, s", "#dying", "#an hour", "#restarts"]}
-      >
-        {found.slice(0, ROWS).map((node) => (
-          <OneNode key={node.node} node={node} />
-        ))}
-      </Table>
-      {found.length > ROWS && <p class="faint">and {(found.length - ROWS).toLocaleString("en")} more</p>}
+      <table class="pg-table">
+        <thead>
+          <tr>
+            {COLUMNS.map((each) => (
+              <th
+                key={each.title}
+                scope="col"
+                class={each.title.startsWith("#") ? "num" : undefined}
+                aria-sort={order?.by === each.title ? (order.descending ? "descending" : "ascending") : "none"}
+              >
+                <button type="button" class="pg-sort" title={each.means ?? ""} onClick={() => sort(each)}>
+                  {each.title.replace("#", "")}
+                  <span aria-hidden="true">{order?.by === each.title ? (order.descending ? " ↓" : " ↑") : ""}</span>
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.slice(0, ROWS).map((node) => (
+            <OneNode key={node.node} node={node} worst={worstOf(known.get(node.node))} />
+          ))}
+        </tbody>
+      </table>
+      {rows.length > ROWS && <p class="faint">and {count(rows.length - ROWS)} more</p>}
     </Panel>
   );
 }
 
-function OneNode({ node }: { node: FleetNode }) {
-  const number = (value: number | null): string => (value === null ? "?" : Math.round(value).toLocaleString("en"));
+function OneNode({ node, worst }: { node: FleetNode; worst: FleetIncident | null }) {
+  const number = (value: number | null): string => (value === null ? "?" : count(value));
   return (
     <tr>
       <th scope="row">
-        <ToNode name={node.node} />
+        <ToNode name={node.node} incident={worst} />
       </th>
-      <td>{node.sick ? "sick" : node.recorded_s ? "" : "not recorded"}</td>
+      <td>
+        {node.sick ? (
+          <span class="pg-tag pg-critical">sick</span>
+        ) : node.recorded_s ? (
+          <span class="faint">healthy</span>
+        ) : (
+          <span class="pg-tag pg-mood-watch">no data</span>
+        )}
+      </td>
       <td>{node.image ?? "?"}</td>
       <td>{node.zone ?? "?"}</td>
       <td>{node.instance_type ?? "?"}</td>
@@ -238,10 +357,12 @@ function OneNode({ node }: { node: FleetNode }) {
   );
 }
 
-/** Into the node's own recording, which is read where it lies. */
-function ToNode({ name }: { name: string }) {
+/** Into the node's own recording, which is read where it lies: to its worst incident, where it has one. */
+function ToNode({ name, incident = null }: { name: string; incident?: FleetIncident | null }) {
+  const rec = `fleet:${name}`;
+  const place: Target = incident?.id ? { page: "incident", rec, incidentId: incident.id } : { page: "home", rec };
   return (
-    <Go place={{ page: "home", rec: `fleet:${name}` }} title="Open its recording">
+    <Go place={place} title={incident?.id ? `Open its worst incident: ${incident.pattern}` : "Open its recording"}>
       {name}
     </Go>
   );
@@ -250,10 +371,10 @@ function ToNode({ name }: { name: string }) {
 function Unread({ report }: { report: FleetReport }) {
   if (!report.damage.length && !report.blind.length) return null;
   return (
-    <Panel title="Not seen">
+    <Panel title="No data">
       <ul class="pg-plain">
         {report.blind.length > 0 && (
-          <li>{plural(report.blind.length, "node")} recorded nothing: neither sick nor healthy</li>
+          <li>{plural(report.blind.length, "node")} recorded nothing: not known to be sick or healthy</li>
         )}
         {report.damage.slice(0, ROWS).map((each) => (
           <li key={`${each.node} ${each.day}`}>

@@ -1,22 +1,19 @@
 // The home page always has something true to say. A healthy machine has a worst second too; it is mostly harmless, and it
 // shows on this very machine what an average hides.
 
-import { titleOf } from "../../api/incident";
 import type { Audit, Cgroups, Diagnosis, Modes, Worst } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { Empty, MissingList } from "../../chrome/states";
 import { exactly } from "../../flame/search";
 import { clock, count, day, duration, moment, percent, plural, sentence, span, zoneName } from "../../format";
 import type { Target } from "../../state";
-import { type Answer, info, rec, recordings, useDocument, zoneOffset } from "../../state";
+import { type Answer, FOUNDING, info, parts, rec, recordings, useDocument, zoneOffset } from "../../state";
 import { bySeverity, tally } from "../audit/grouping";
 import { growthWords, milestones, verdict } from "../cgroups/forecast";
-import { sorted } from "../incident/list";
 import { Outage } from "../parts/outage";
 import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
+import { Gpus, Hero, Incidents, worstIncident } from "./hero";
 import { hiddenWords } from "./hidden";
-
-export const FOUNDING = "founding-case";
 
 export function HomePage() {
   const about = info.value;
@@ -26,19 +23,48 @@ export function HomePage() {
   const incidents = useDocument("incidents", params, { every_s: live ? 10 : 0 });
   const cgroups = useDocument("cgroups", params, { every_s: live ? 10 : 0 });
   const audit = useDocument("audit", params);
+  const found = incidents.data;
+  const bad = found && worstIncident(found.incidents);
+  const hasGpus = !!about?.gpus.length || !!about?.tables.gpu_seconds;
   return (
     <Page title={about ? about.node : "This machine"} lead={<Lead />}>
-      {incidents.data && <Outage of={incidents.data} />}
-      <div class="pg-home">
-        <WorstSecond answer={worst} />
+      {found && <Outage of={found} />}
+      <div class={bad ? "pg-home" : "pg-home pg-quiet"}>
+        {bad ? <Hero incident={bad} /> : <Calm answer={incidents} />}
+        {!bad && found && <WorstSecond answer={worst} />}
+        {found && <Incidents diagnosis={found} />}
+        {hasGpus && <Gpus rec={rec.value} />}
         <Hidden answer={worst} />
-        <Incidents answer={incidents} />
         <Zombies answer={cgroups} />
+        <Recorder />
         <Findings answer={audit} />
         <Unseen />
       </div>
-      <Door />
+      {found && !found.incidents.length && <Door />}
     </Page>
+  );
+}
+
+/** No incident of warning or worse: said first, and only as far as it is known. */
+function Calm({ answer }: { answer: Answer<Diagnosis> }) {
+  return (
+    <section class="pg-panel pg-hero pg-calm" aria-label="Incidents">
+      <Loaded answer={answer} what="Diagnosing">
+        {({ incidents, not_checked, live_diagnosis: failed }) => (
+          <Empty
+            good={!failed}
+            title={incidents.length ? "No incident of warning or worse" : "No incidents in what was recorded"}
+          >
+            <p class="faint">
+              {not_checked.length
+                ? `${plural(not_checked.length, "check")} could not be made. `
+                : "Every core, the network cards and the kernel log were checked. "}
+              <Go place={{ page: "incidents" }}>Details</Go>
+            </p>
+          </Empty>
+        )}
+      </Loaded>
+    </section>
   );
 }
 
@@ -53,7 +79,7 @@ function Lead() {
   ].filter(Boolean);
   return (
     <>
-      {about.live ? <span class="pg-tag pg-live">● recording now</span> : <span class="pg-tag">a recording</span>}{" "}
+      {about.live ? <span class="pg-tag pg-live">● Recording now</span> : <span class="pg-tag">Recording ended</span>}{" "}
       {facts.join(", ")} · <span class="mono">{span(about.from, about.to, zone)}</span> {zoneName(zone)}
     </>
   );
@@ -74,8 +100,8 @@ const MODES = ["system", "softirq", "irq", "steal", "user", "iowait"] as const;
 
 function WorstSecond({ answer }: { answer: Answer<Worst> }) {
   return (
-    <Panel title="The worst second so far" class="pg-hero">
-      <Loaded answer={answer} what="looking for the worst second">
+    <Panel title={info.value?.live ? "Worst second so far" : "Worst second"} class="pg-worst">
+      <Loaded answer={answer} what="Looking for the worst second">
         {({ second }) => {
           if (!second)
             return (
@@ -119,7 +145,7 @@ function WorstSecond({ answer }: { answer: Answer<Worst> }) {
                 <Frames frames={second.path} place={(frame) => ({ ...place, search: exactly(frame) })} />
               )}
               <p class="pg-more">
-                <Go place={place}>open this second</Go>
+                <Go place={place}>Open this second</Go>
               </p>
             </>
           );
@@ -153,9 +179,9 @@ function ModeBar({ modes }: { modes: Modes }) {
 function Hidden({ answer }: { answer: Answer<Worst> }) {
   return (
     <Panel title="What the average hid">
-      <Loaded answer={answer} what="comparing cores with their average">
+      <Loaded answer={answer} what="Comparing cores with their average">
         {({ hidden }) => {
-          if (!hidden) return <Empty good title="Nothing yet: no core stands out from the average" />;
+          if (!hidden) return <Empty good title="No core stands out from the average" />;
           const sel = { from: hidden.at, to: hidden.at + Math.max(1, hidden.seconds) };
           return (
             <>
@@ -170,7 +196,7 @@ function Hidden({ answer }: { answer: Answer<Worst> }) {
               <p>{hiddenWords(hidden)}</p>
               <p class="pg-more">
                 <Go place={{ page: "node", view: { from: sel.from - 30, to: sel.to + 30 }, selection: sel }}>
-                  see it on every core
+                  See it on every core
                 </Go>
               </p>
             </>
@@ -195,42 +221,42 @@ function Bar(props: { name: string; value: number; note: string; loud?: boolean 
   );
 }
 
-function Incidents({ answer }: { answer: Answer<Diagnosis> }) {
+/** The recorder's own parts, where one records here; a heartbeat each. */
+function Recorder() {
+  const about = info.value;
+  const known = parts.value;
+  if (!about?.live && !known.length) return null;
+  const bad = known.filter((each) => each.state === "failed" || each.state === "hung");
   return (
-    <Panel title="Incidents" aside={<Go place={{ page: "incidents" }}>all</Go>}>
-      <Loaded answer={answer} what="diagnosing">
-        {({ incidents, live_diagnosis: failed }) => {
-          const open = incidents.filter((each) => each.state === "open").length;
-          if (!incidents.length) return <Empty good={!failed} title="None detected in what was recorded" />;
-          return (
-            <>
-              <p>
-                <strong>{open ? `${open} open` : "none open"}</strong>, {plural(incidents.length, "incident")} in all:{" "}
-                {tally(incidents)}
-              </p>
-              <ul class="pg-short">
-                {sorted(incidents)
-                  .slice(0, 3)
-                  .map((incident) => (
-                    <li key={incident.id}>
-                      <Tag severity={incident.severity} />{" "}
-                      <Go place={{ page: "incident", incidentId: incident.id }}>{titleOf(incident)}</Go>{" "}
-                      <span class="faint mono">{clock(incident.from, zoneOffset.value)}</span>
-                    </li>
-                  ))}
-              </ul>
-            </>
-          );
-        }}
-      </Loaded>
+    <Panel title="Recorder">
+      {!known.length && <p class="faint">No heartbeats of this recorder are readable here.</p>}
+      {known.length > 0 && !bad.length && <Empty good title={`${plural(known.length, "part")} working`} />}
+      <ul class="pg-short">
+        {bad.map((each) => (
+          <li key={each.name}>
+            <span class="pg-tag pg-mood-bad">{each.state}</span> <strong>{each.name}</strong>{" "}
+            <span class="faint">
+              since {clock(each.since, zoneOffset.value)}
+              {each.why ? `: ${each.why}` : ""}
+            </span>
+          </li>
+        ))}
+        {known
+          .filter((each) => each.state === "off")
+          .map((each) => (
+            <li key={each.name} class="faint">
+              {each.name}: off{each.why ? `, ${each.why}` : ""}
+            </li>
+          ))}
+      </ul>
     </Panel>
   );
 }
 
 function Zombies({ answer }: { answer: Answer<Cgroups> }) {
   return (
-    <Panel title="Zombies" aside={<Go place={{ page: "cgroups" }}>more</Go>}>
-      <Loaded answer={answer} what="counting cgroups">
+    <Panel title="Zombies" aside={<Go place={{ page: "cgroups" }}>More</Go>}>
+      <Loaded answer={answer} what="Counting cgroups">
         {(document) => {
           if (document.memory.total === null)
             return (
@@ -262,8 +288,8 @@ function Zombies({ answer }: { answer: Answer<Cgroups> }) {
 
 function Findings({ answer }: { answer: Answer<Audit> }) {
   return (
-    <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>all</Go>}>
-      <Loaded answer={answer} what="auditing">
+    <Panel title="Audit of this machine" aside={<Go place={{ page: "audit" }}>All</Go>}>
+      <Loaded answer={answer} what="Auditing">
         {(audit) => {
           if (!audit.available)
             return (
@@ -271,7 +297,7 @@ function Findings({ answer }: { answer: Answer<Audit> }) {
                 <p class="faint">{audit.why}</p>
               </Empty>
             );
-          if (!audit.findings.length) return <Empty good title="No trap was found in what could be read" />;
+          if (!audit.findings.length) return <Empty good title="No problems found" />;
           return (
             <>
               <p>
@@ -303,10 +329,13 @@ function Unseen() {
   const absent = new Set(about?.missing.map((each) => each.source));
   const gaps = (about?.gaps ?? []).filter((gap) => !absent.has(gap.source)).slice(-3);
   return (
-    <Panel title="What cannot be seen">
+    <Panel
+      title={about?.missing.length ? `Missing data: ${plural(about.missing.length, "source")}` : "Missing data"}
+      id="missing-data"
+    >
       {!about && <p class="faint">…</p>}
       {about && !about.missing.length && !gaps.length && (
-        <Empty good title="Nothing: every source is readable, and there is no gap" />
+        <Empty good title="None: every source was readable, without gaps" />
       )}
       {about && about.missing.length > 0 && <MissingList missing={about.missing} />}
       {gaps.length > 0 && (
@@ -334,14 +363,14 @@ function Door() {
   return (
     <aside class="pg-door" aria-label="The founding case">
       <div>
-        <strong>Nothing wrong here? See the case that this was made for.</strong>
+        <strong>Nothing wrong here? See the founding case.</strong>
         <p>
-          96 cores, 32% busy, and one of them held for six seconds: a network card gives up, and 68,440 cgroups that
-          nobody sees are why.
+          96 cores, 32% busy, and one of them held for six seconds: a network card gives up because of 68,440 invisible
+          cgroups.
         </p>
       </div>
       <Go place={{ page: "incident", rec: FOUNDING }} class="pg-button pg-primary">
-        open the founding case
+        Open the founding case
       </Go>
     </aside>
   );

@@ -17,7 +17,7 @@ export interface Part {
 
 export function actorName(actor: Actor): string {
   const who = actor.comm ?? actor.unit ?? actor.container ?? actor.pod ?? actor.cgroup;
-  if (!who) return "somebody";
+  if (!who) return "not named";
   return actor.unit && actor.unit !== who ? `${who} (${actor.unit})` : who;
 }
 
@@ -31,7 +31,7 @@ function hog(cause: Cause | null): Part {
     title: "Hog",
     means: "used up the core. Stopping it stops the symptom, usually not the cause.",
     names: [],
-    nobody: "nobody",
+    nobody: "not named",
     facts: [],
   };
   if (!cause) return part;
@@ -77,10 +77,10 @@ function waiters(incident: Incident): Part {
   const names = [...cards(hurt), ...hurt.map(({ victim }) => victim), core?.victim].filter((name) => name != null);
   return {
     role: "waiter",
-    title: "Waited",
-    means: "was affected, and did nothing wrong.",
+    title: "Victim",
+    means: "affected, not at fault.",
     names: [...new Set(names)],
-    nobody: hurt.some(({ role }) => role === undefined) ? "not named" : "nobody",
+    nobody: hurt.some(({ role }) => role === undefined) ? "not named" : "none",
     facts: [...new Set(hurt.flatMap(howLong))].slice(0, 3),
   };
 }

@@ -79,11 +79,11 @@ describe("a leak of containers", () => {
   it("says in which containers and who asked for them, each at a station of its own", () => {
     const shown = found.map((each) => `${each.label}: ${each.headline}`);
     expect(shown).toContain("In which containers: 718 containers");
-    expect(shown).toContain("Asked for by: agent-loop (agent-loop.service)");
+    expect(shown).toContain("Requested by: agent-loop (agent-loop.service)");
   });
 
   it("does not count as measured what nobody could see", () => {
-    expect(found.find((each) => each.label === "Not seen")?.kind).toBe("blind");
+    expect(found.find((each) => each.label === "No data")?.kind).toBe("blind");
   });
 
   it("says what it cost the GPUs at a station of its own", () => {
@@ -149,7 +149,7 @@ describe("who is who", () => {
     const waited = parts({ ...incident, symptoms: kinds }, null)[2]!;
     expect([waited.names, waited.facts]).toEqual([["tasks on core 39"], ["tasks waited for 6 s"]]);
     const hogs = { ...incident, symptoms: kinds.slice(1) };
-    expect(parts(hogs, null)[2]).toMatchObject({ names: [], nobody: "nobody" });
+    expect(parts(hogs, null)[2]).toMatchObject({ names: [], nobody: "none" });
   });
 
   it("says what a confidence and a proof stand for", () => {

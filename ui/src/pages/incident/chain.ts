@@ -104,7 +104,7 @@ export function stations(incident: Incident, cause: Cause | null, bounds: Span |
 
 const ASKED: Record<string, string> = {
   container: "In which containers",
-  "requested by": "Asked for by",
+  "requested by": "Requested by",
   "restart policy": "Restarted by its policy",
 };
 
@@ -186,7 +186,7 @@ class Maker {
         return {
           ...common,
           kind: "kernel",
-          label: "Doing what",
+          label: "Kernel function",
           headline: hottest(this.cause) ?? "the kernel",
           fact: link.means ?? link.fact,
           place: this.kernelPlace(),
@@ -206,7 +206,7 @@ class Maker {
         return {
           ...common,
           kind: "leak",
-          label: "Where they come from",
+          label: "Source of the leak",
           headline: common.value ?? "a leak",
           place: this.bySource(link),
           opens: opensSource(link.source),
@@ -236,8 +236,8 @@ class Maker {
         return {
           ...common,
           kind: "blind",
-          label: "Not seen",
-          headline: "no stacks to look at",
+          label: "No data",
+          headline: "no stacks",
           place: this.bySource(link),
           opens: opensSource(link.source),
         };
@@ -245,7 +245,7 @@ class Maker {
         return {
           ...common,
           kind: "measurement",
-          label: link.step === "zombies" ? "Why so long" : "Measured",
+          label: link.step === "zombies" ? "Why it was slow" : "Measured",
           headline: (link.step === "zombies" ? measured(link.value, "zombies") : common.value) ?? link.step,
           place: this.bySource(link),
           opens: opensSource(link.source),
@@ -256,7 +256,7 @@ class Maker {
   fix(cause: Cause): Station {
     return {
       kind: "fix",
-      label: "How to fix it",
+      label: "Fix",
       headline: cause.fix.summary,
       fact: "the plan, step by step",
       value: null,
@@ -327,7 +327,7 @@ export function hottest(cause: Cause | null): string | null {
 
 function hogName(cause: Cause | null): string {
   const hog = cause?.hog;
-  return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "somebody";
+  return hog?.comm ?? hog?.unit ?? hog?.container ?? hog?.cgroup ?? "not named";
 }
 
 /** As a heading. Older recorders noted only the sentence. */

@@ -11,15 +11,15 @@ import { beforeAfter, details, fixCommand, planText, steps, whoDid, withStates }
 const MOODS = { planned: "", applied: "pg-mood-good", failed: "pg-mood-bad", undone: "", skipped: "pg-mood-watch" };
 const EVENTS: Record<string, string> = {
   planned: "planned",
-  applying: "began",
+  applying: "started",
   applied: "done",
-  found: "was so already",
+  found: "was already so",
   failed: "failed",
   skipped: "not wanted",
-  undoing: "began to undo",
+  undoing: "started to undo",
   undone: "undone",
   "undo-failed": "could not be undone",
-  verified: "looked whether it helped",
+  verified: "verified",
 };
 
 export function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
@@ -35,7 +35,7 @@ export function Fix({ incident, cause }: { incident: Incident; cause: Cause }) {
         title="What to do"
         id="fix"
         class="pg-fix"
-        aside={<Copy text={planText(incident, zoneOffset.value)} what="copy the plan" />}
+        aside={<Copy text={planText(incident, zoneOffset.value)} what="Copy the plan" />}
       >
         <p>{sentence(cause.fix.summary)}</p>
         <ol class="pg-plan">
@@ -87,10 +87,10 @@ function ToType({ incident, plan }: { incident: Incident; plan: readonly FixStep
   const command = fixCommand(incident);
   if (!command) return null;
   const lines = [
-    [command, "shows on the node what this would touch now"],
-    [`sudo ${command} --apply`, "does it, asks before each step, and looks afterwards whether it helped"],
+    [command, "shows on the node what this would change"],
+    [`sudo ${command} --apply`, "applies the plan, asks before each step, and verifies the result"],
     ...(plan.some((step) => step.state === "applied" || step.state === "failed")
-      ? [[`sudo ${command} --undo`, "takes back what was done, the last step first"]]
+      ? [[`sudo ${command} --undo`, "undoes the applied steps, the last one first"]]
       : []),
   ] as const;
   return (
@@ -108,9 +108,9 @@ function ToType({ incident, plan }: { incident: Incident; plan: readonly FixStep
 }
 
 function verdict({ verified, verification }: Fixes): { word: string; mood: string } {
-  if (verified === true) return { word: "verified", mood: "pg-mood-good" };
-  if (verified === false) return { word: "not well yet", mood: "pg-mood-bad" };
-  return { word: verification ? "not verified" : "nobody has looked yet", mood: "pg-mood-watch" };
+  if (verified === true) return { word: "fixed", mood: "pg-mood-good" };
+  if (verified === false) return { word: "still happening", mood: "pg-mood-bad" };
+  return { word: verification ? "can't tell" : "not verified yet", mood: "pg-mood-watch" };
 }
 
 /** What was done on this machine, as the action log has it. */
@@ -139,10 +139,10 @@ function Log({ fixes }: { fixes: Fixes }) {
         <caption>The action log of this plan, in {zoneName(zone)}, the newest last</caption>
         <thead>
           <tr>
-            <th scope="col">when</th>
-            <th scope="col">who</th>
-            <th scope="col">what</th>
-            <th scope="col">before → after</th>
+            <th scope="col">When</th>
+            <th scope="col">Who</th>
+            <th scope="col">What</th>
+            <th scope="col">Before → after</th>
           </tr>
         </thead>
         <tbody>

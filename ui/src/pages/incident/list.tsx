@@ -4,7 +4,7 @@ import { titleOf } from "../../api/incident";
 import type { Diagnosis, Incident } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
-import { clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
+import { capital, clock, day, duration, percent, plural, sentence, span, zoneName } from "../../format";
 import { info, rec, useDocument, zoneOffset } from "../../state";
 import { tally } from "../audit/grouping";
 import { Outage } from "../parts/outage";
@@ -28,7 +28,7 @@ export function IncidentsPage() {
   return (
     <Page title="Incidents" lead={lead ?? "What went wrong, who did it, and how we know."}>
       {data && <Outage of={data} />}
-      <Loaded answer={found} what="diagnosing the recording" lines={5}>
+      <Loaded answer={found} what="Diagnosing the recording" lines={5}>
         {(diagnosis) =>
           diagnosis.incidents.length ? <Rows incidents={sorted(diagnosis.incidents)} /> : <None diagnosis={diagnosis} />
         }
@@ -62,17 +62,17 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
         <caption>{plural(incidents.length, "incident")}, open ones first, then by severity</caption>
         <thead>
           <tr>
-            <th scope="col">severity</th>
-            <th scope="col">what happened</th>
-            <th scope="col">when</th>
+            <th scope="col">Severity</th>
+            <th scope="col">What happened</th>
+            <th scope="col">When</th>
             <th scope="col" class="num">
-              lasted
+              Lasted
             </th>
-            <th scope="col">core</th>
-            <th scope="col">hog</th>
-            <th scope="col">culprit</th>
+            <th scope="col">Core</th>
+            <th scope="col">Hog</th>
+            <th scope="col">Culprit</th>
             <th scope="col" class="num">
-              again
+              Recurrences
             </th>
           </tr>
         </thead>
@@ -87,7 +87,7 @@ function Rows({ incidents }: { incidents: readonly Incident[] }) {
                 </td>
                 <td>
                   <Go place={{ page: "incident", incidentId: incident.id }} class="pg-rowlink">
-                    {titleOf(incident)}
+                    {capital(titleOf(incident))}
                   </Go>
                   <div class="faint">
                     <State incident={incident} /> <code>{cause?.pattern ?? "not explained"}</code>

@@ -9,7 +9,7 @@ import { Download } from "../../chrome/download";
 import { Go } from "../../chrome/link";
 import { Empty } from "../../chrome/states";
 import { exactly } from "../../flame/search";
-import { clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
+import { capital, clock, count, duration, measured, percent, plural, sentence, span, zoneName } from "../../format";
 import { incidentId, info, rec, recorded, useDocument, zoneOffset } from "../../state";
 import { Frames, Loaded, Page, Panel, Tag } from "../parts/parts";
 import { confidence, parts, proof } from "./actors";
@@ -87,7 +87,11 @@ function Details({ incident }: { incident: Incident }) {
   const cause = incident.causes[0] ?? null;
   const path = stations(incident, cause, recorded.value);
   return (
-    <Page title={titleOf(incident)} lead={<Lead incident={incident} />} aside={<Exports incident={incident} />}>
+    <Page
+      title={capital(titleOf(incident))}
+      lead={<Lead incident={incident} />}
+      aside={<Exports incident={incident} />}
+    >
       <section aria-label="The chain, from the symptom to the fix">
         <ChainPath stations={path} />
       </section>
@@ -129,7 +133,7 @@ function Lead({ incident }: { incident: Incident }) {
 }
 
 export function State({ incident }: { incident: { state: "open" | "closed" } }) {
-  return <span class={`pg-tag pg-state-${incident.state}`}>{incident.state === "open" ? "still open" : "over"}</span>;
+  return <span class={`pg-tag pg-state-${incident.state}`}>{incident.state === "open" ? "open" : "closed"}</span>;
 }
 
 /** Downloads of the server; a frozen page is the HTML report already, and carries the Markdown in itself. */
@@ -146,7 +150,7 @@ function Exports({ incident }: { incident: Incident }) {
   });
   return (
     <>
-      <Download {...report("html")}>save as HTML</Download>
+      <Download {...report("html")}>Save as HTML</Download>
       <Download {...report("md")}>Markdown</Download>
     </>
   );

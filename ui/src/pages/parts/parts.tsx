@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import type { Severity } from "../../api/types";
 import { Go } from "../../chrome/link";
 import { Problem } from "../../chrome/states";
+import { capital } from "../../format";
 import type { Answer, Target } from "../../state";
 
 const SIGNS: Record<Severity, string> = { critical: "▲", warning: "◆", info: "●" };
@@ -59,11 +60,11 @@ export function Page(props: {
 function Skeleton({ what, lines = 3 }: { what: string; lines?: number }) {
   return (
     <div class="pg-loading" role="status">
-      <span class="hidden-text">{what} …</span>
+      <span class="hidden-text">{capital(what)} …</span>
       {Array.from({ length: lines }, (_, number) => (
         <i key={number} aria-hidden="true" />
       ))}
-      <p aria-hidden="true">{what} …</p>
+      <p aria-hidden="true">{capital(what)} …</p>
     </div>
   );
 }
