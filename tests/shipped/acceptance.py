@@ -21,8 +21,6 @@ PODS = "/kubepods.slice/kubepods-burstable.slice"
 THROTTLED, LIMITED, KILLED = "a" * 64, "b" * 64, "d" * 64
 HOG_CPU = 3
 FORGED = "ena 0000:00:05.0 eth0: Keep alive watchdog timeout."
-LOAD_S = 62
-
 LOAD = rf"""
 import os, signal, subprocess, sys, time
 TOP, PODS = "/sys/fs/cgroup", "{PODS}"
@@ -92,22 +90,23 @@ def leak():
         number += 1
         time.sleep(0.5)
 
+with open("/dev/kmsg", "w") as log:
+    log.write("<3>{FORGED}")
 with open("/var/tmp/sparse", "wb") as sparse:
     sparse.truncate(512 << 20)
 leaking = start(None, "leaker", leak)
 throttled = start(scope("{THROTTLED}", cpu_max="20000 100000"), "cpu-limited", spin, 1)
-time.sleep(14)
+time.sleep(12)
 stop(throttled)
 open("/proc/sys/vm/drop_caches", "w").write("1")
 limited = start(scope("{LIMITED}", memory_max=32 << 20), "mem-limited", read_files, 2)
-time.sleep(20)
+time.sleep(16)
 stop(limited)
 killed = start(scope("{KILLED}", memory_max=40 << 20, memory_swap_max=0), "oom-victim", grow)
 os.waitpid(killed, 0)
-with open("/dev/kmsg", "w") as log:
-    log.write("<3>{FORGED}")
+time.sleep(2)
 held = start(None, "core-holder", hold, {HOG_CPU})
-time.sleep(16)
+time.sleep(12)
 stop(held)
 time.sleep(3)
 stop(leaking)

@@ -60,7 +60,7 @@ def spec(node: str, pod: str, *settings: str) -> dict[str, Any]:
             "noNewPrivileges": not context["allowPrivilegeEscalation"],
             "oomScoreAdj": 985,
         },
-        "mounts": [*_usual_mounts(), *_mounts(of_pod, one)],
+        "mounts": _all_mounts(of_pod, one),
         "linux": {
             "namespaces": _namespaces(of_pod),
             "cgroupsPath": CGROUP,
@@ -96,6 +96,11 @@ def _usual_mounts() -> list[dict[str, Any]]:
         {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": [*safe, "ro"]},
         {"destination": "/sys/fs/cgroup", "type": "cgroup", "source": "cgroup", "options": [*safe, "relatime", "ro"]},
     ]
+
+
+def _all_mounts(of_pod: dict[str, Any], one: dict[str, Any]) -> list[dict[str, Any]]:
+    """containerd leaves out a usual mount over which a volume would lie; runc alone has both, which is tried, too."""
+    return [*_usual_mounts(), *_mounts(of_pod, one)]
 
 
 def _mounts(of_pod: dict[str, Any], one: dict[str, Any]) -> list[dict[str, Any]]:

@@ -72,7 +72,9 @@ def _depth(number: int, root: str) -> int | None:
     """Directories between the root of the hierarchy and that of our namespace."""
     version = 1 if number else 2
     names = cgroup.parse_membership(read_file(at(root, "proc/self/cgroup")) or b"").get(number, (frozenset(), ""))[0]
-    for mount in cgroup.parse_mountinfo(read_file(at(root, "proc/self/mountinfo")) or b""):
+    # Of two mounts at one place the last one is seen: a runtime's own view of the hierarchy may lie below the node's.
+    seen = {mount.path: mount for mount in cgroup.parse_mountinfo(read_file(at(root, "proc/self/mountinfo")) or b"")}
+    for mount in seen.values():
         is_ours = mount.version == version and names <= mount.options
         if is_ours and cgroup.is_root(at(root, mount.path.lstrip("/"))):
             return _leading_ups(mount.root.split("/")[1:])

@@ -32,6 +32,14 @@ def test_a_task_of_the_node(tmp_path: Path, mount_root: str | None) -> None:
     assert cgroup_namespace.sees_node_paths(0, root)
 
 
+def test_of_two_mounts_at_one_place_the_upper_one_counts(tmp_path: Path) -> None:
+    """runc mounts the container's own view; the pod's volume with the node's hierarchy lies over it."""
+    root = node(tmp_path, mount_root="/../../../..")
+    mounts = tmp_path / "proc/self/mountinfo"
+    mounts.write_text("29 1 0:26 / /sys/fs/cgroup ro - cgroup2 cgroup rw\n" + mounts.read_text())
+    assert cgroup_namespace.membership(7, root)[0][1] == "/system.slice/sshd.service"
+
+
 def test_neither_the_whole_hierarchy_nor_the_hosts_processes(tmp_path: Path) -> None:
     # The mount shows only the container's part: its directory has what only the root lacks.
     root = node(tmp_path, mount_root="/", host_pid=False)
