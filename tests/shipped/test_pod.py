@@ -28,8 +28,8 @@ EMULATED = (
     'resources={"requests":{"cpu":"100m","memory":"192Mi"},"limits":{"cpu":"4","memory":"512Mi"}}',
     'config={"recorder":{"diagnose":false,"python":false,"whole_stacks":false}}',
 )
-"""A processor that is emulated is slower by an order of magnitude: with the limit of one CPU the agent is stopped in 99 of
-100 periods and blind for half a minute at a time, which says nothing about a node."""
+"""A processor that is emulated is slower by an order of magnitude: with the limit of one CPU the agent is stopped in 99
+of 100 periods and blind for half a minute at a time, which says nothing about a node."""
 # What the image is: the distribution's files and zombiescope, with an os-release of its own.
 MAKE_ROOT = f"""
 mkdir -p {BUNDLE}/rootfs /pod/upper/etc /pod/upper/usr/lib /pod/work /pod/config /pod/tmp

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Annotated
 
+import typer
+
+from zombiescope.cli.failure import Failure
 from zombiescope.cli.output import Csv, Json, command_line, console, examples, note, print_csv, print_document, table
-from zombiescope.cli.quantities import human_s
+from zombiescope.cli.quantities import duration_s, human_s, within
 from zombiescope.cli.recording_argument import Dir, Node, opened
 from zombiescope.questions.views import GpuQuestion
+from zombiescope.store import gpu_release, locate
 
 if TYPE_CHECKING:
     from zombiescope.documents.gpu import GpuAccount
@@ -25,13 +30,30 @@ _MOST_IDLE = 12
 
 
 def command(
-    question: GpuQuestion, directory: Dir = None, node: Node = None, json_: Json = False, csv: Csv = False
+    question: GpuQuestion,
+    directory: Dir = None,
+    node: Node = None,
+    json_: Json = False,
+    csv: Csv = False,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            metavar="TIME",
+            show_default=False,
+            help="Let the recorder of this machine close the GPU driver for so long, at most 1h: a reset, a new driver "
+            "and a change of MIG need that.",
+        ),
+    ] = None,
 ) -> None:
     """Where the GPU seconds went: by job, process or GPU.
 
     Wall time x GPUs = busy + waiting for data, a core, other ranks, storage + throttled + stopped + broken + the
     program's own time on the host + unused + unknown. What is not known is shown, and never spread over the rest.
     """
+    if release is not None:
+        _release(within(duration_s(release), 1, gpu_release.MOST_S, "1s to 1h"))
+        return
     with opened(directory, node) as recording:
         from zombiescope.documents.gpu import answer
 
@@ -44,6 +66,17 @@ def command(
         print_csv(GpuSeconds, found.rows)
     else:
         _print(found, driver, directory)
+
+
+def _release(lasts_s: float) -> None:
+    recorder = locate.running_recorder()
+    if recorder is None:
+        raise Failure("no recorder is running on this machine", "then nothing of ours has the driver open")
+    try:
+        gpu_release.request(locate.runtime_directory(), time.time() + lasts_s)
+    except OSError as error:
+        raise Failure(f"the recorder cannot be asked: {error.strerror}", "run it as root") from error
+    note(f"the recorder (pid {recorder.pid}) closes the GPU driver within two seconds, for {human_s(lasts_s)}")
 
 
 def _print(found: GpuAccount, driver: str | None, directory: str | None) -> None:

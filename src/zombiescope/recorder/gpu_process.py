@@ -91,6 +91,11 @@ class GpuReaderProcess(PipedProcess):
             raise
         return descriptor
 
+    def let_go(self) -> None:
+        """It ends by itself, which nobody waits for."""
+        self._is_asked_to_end = True
+        self._close_input()
+
     def rest(self, until_us: int) -> None:
         """Not started again before then."""
         self._restarts.next = max(self._restarts.next, until_us)
@@ -117,7 +122,10 @@ class GpuReaderProcess(PipedProcess):
         self._restarts.worked()
         self._cpu_us = _number(message, "cpu_us", self._cpu_us)
         self.peak_rss_bytes = max(self.peak_rss_bytes, _number(message, "rss_bytes", 0))
-        if "fault" in message:
+        if "released" in message:
+            self._is_asked_to_end = True
+            self.pulse.is_off("the driver was let go of: a GPU has to be reset")
+        elif "fault" in message:
             self._is_asked_to_end = True
             self.pulse.is_off(f"the driver cannot be asked: {message.get('why') or message['fault']}"[:200])
         else:

@@ -7,6 +7,8 @@ a line of JSON after each round:
      "slowdown_c": {"0": 87}, "cpu_us": .., "rss_bytes": ..}
     {"fault": CODE, "why": ..}                            once, before it ends, where there is nothing to ask
     {"asks": KIND}                                        before each kind of question: a call that hangs is known by it
+    {"released": [0, 3]}                                  once, before it ends: these GPUs need a reset, and only this
+                                                          process is in the way of it
     {"beat": true}                                        every two seconds without a round
 
 and ends when the recorder closes its standard input, however that ends. Rows of `gpus` and `gpu_processes` are those
@@ -95,6 +97,11 @@ class GpuReader:
             if gpu.state in (LOST, RESET_REQUIRED):
                 gpu.find()
 
+    def to_be_reset(self) -> list[int]:
+        """GPUs that need a reset and that no process uses: only we are in the way of it."""
+        both = zip(self.gpus, self._tenants, strict=True)
+        return [gpu.index for gpu, tenants in both if gpu.state == RESET_REQUIRED and not tenants.any_lives()]
+
     def _follow_clock(self) -> None:
         if self._clock.stepped():
             self._clock.adopt()
@@ -147,6 +154,9 @@ def run(reader: GpuReader) -> None:
     asked.register(0, select.POLLIN)
     while True:
         say(reader.turn(time.monotonic()))
+        if waiting := reader.to_be_reset():
+            say({"released": waiting})
+            return
         while (wait_s := reader.pace.wait_s(time.monotonic())) > 0:
             if asked.poll(min(wait_s, _helper.BEAT_S) * 1000) and not os.read(0, 4096):
                 return

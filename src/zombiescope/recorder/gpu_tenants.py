@@ -69,6 +69,10 @@ class Tenants:
         self._strangers = strangers | (self._strangers & here.keys())
         return changed
 
+    def any_lives(self) -> bool:
+        """Whether a process that was on it is still there: a GPU that has to be reset answers no questions about it."""
+        return any(process.read_stat(pid, self._root) is not None for pid in self._known)
+
     def _left(self, pid: int) -> Tenant:
         return replace(self._known.pop(pid), ended=1)
 

@@ -20,7 +20,7 @@ from zombiescope.kernel import nvml_codes as codes
 from zombiescope.recorder.gpu_process import GpuReaderProcess, Silence
 from zombiescope.recorder.gpu_throttling import Throttling
 from zombiescope.recorder.sources import Sources
-from zombiescope.store import schema
+from zombiescope.store import gpu_release, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
 from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE
@@ -28,6 +28,8 @@ from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE
 SOURCE = "gpu"
 LOOK_US = 60_000_000
 FAULT_REST_US = 300_000_000
+RELEASE_REST_US = 60_000_000
+"""After this time it is looked whether the GPU was reset; that takes a second."""
 OLDEST_US = 35_000_000
 """A row that is older than this is not found by readers, who look 40 s further."""
 MOST_ROWS = 64 * 64
@@ -69,6 +71,9 @@ class GpuTracker:
         self._throttling = Throttling()
         self._gauge = gauge
         self._slowdown_c: dict[int, int] = {}
+        self.runtime: Path | None = None
+        """Where a request to let go of the driver is looked for."""
+        self._released_until_us = 0
 
     # --- once a second ------------------------------------------------------------------------------------------------
 
@@ -76,12 +81,29 @@ class GpuTracker:
         """Rows that came go into the batch; gives what is worth an event. Raises OSError when it cannot be started."""
         if not self._is_live:
             return []
+        self._follow_request(now_us)
         events = [event for message in self.process.listen(now_us) for event in self._take(message, now_us)]
         events += self._watch(now_us)
         if self.process.due(now_us) and self._has_driver(now_us) and not self.process.start(now_us):
             why = "the GPU driver does not answer a reader that a recorder before this one started"
             self._sources.lacks(SOURCE, why, "a driver that answers; often only a reboot helps", now_us)
         return events
+
+    def _follow_request(self, now_us: int) -> None:
+        """Somebody wants to reset a GPU, or to change its driver."""
+        until_s = None if self.runtime is None else gpu_release.until_s(self.runtime, now_us / 1e6)
+        if until_s is None:
+            if self._released_until_us:
+                self._released_until_us = 0
+                self._sources.has(SOURCE, now_us)
+            return
+        until_us = int(until_s * 1e6)
+        if self.process.running and not self._released_until_us:
+            self.process.let_go()
+        self.process.rest(until_us)
+        self._released_until_us = until_us
+        why = f"released on request until {_clock(until_us)} UTC"
+        self._sources.lacks(SOURCE, why, "nothing: it is read again after that", now_us)
 
     def _has_driver(self, now_us: int) -> bool:
         if not self._has_stand_in and now_us >= self._look_us:
@@ -115,6 +137,12 @@ class GpuTracker:
     def _take(self, message: dict[str, Any], now_us: int) -> Iterator[Event]:
         if "fault" in message:
             self._fault(message, now_us)
+            return
+        if "released" in message:
+            self.process.rest(now_us + RELEASE_REST_US)
+            which = ", ".join(str(one) for one in message["released"])
+            why = f"GPU {which} has to be reset and nobody uses it: the driver was let go of"
+            self._sources.lacks(SOURCE, why, f"nvidia-smi --gpu-reset -i {which.replace(' ', '')}", now_us)
             return
         if self._silence is not None:
             lasted_s = (now_us - self._silence.since_us) / 1e6

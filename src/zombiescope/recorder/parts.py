@@ -58,7 +58,7 @@ from zombiescope.recorder.upkeep import Upkeep
 from zombiescope.recorder.waits import Waits
 from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recorder.whole_stacks import WholeStacks
-from zombiescope.store import node_directory, schema
+from zombiescope.store import locate, node_directory, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.health import LIVE_DIAGNOSIS
 from zombiescope.store.lock import Lock
@@ -159,6 +159,7 @@ class Parts:
         held, library = self.node_dir / "gpu.lock", self.config.gpu_library or None
         gauge = self.counters.gauge
         self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held, gauge), root)
+        self.gpus.runtime = locate.runtime_directory() if root == "/" else None
         self.disks = start.part("disks", lambda at: Disks(self.batch, self.sources, at), root)
         self.waits = start.part("waiting tasks", self._new_waits, root)
         self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)

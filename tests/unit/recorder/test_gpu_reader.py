@@ -309,3 +309,21 @@ def test_no_library(tmp_path: Path) -> None:
     command = [sys.executable, "-P", "-m", "zombiescope.recorder.gpu_reader", str(tmp_path / "none.so")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, env=dict(os.environ))
     assert json.loads(done.stdout.splitlines()[-1])["fault"] == gpu_reader.NO_LIBRARY
+
+
+def test_a_gpu_that_has_to_be_reset_is_let_go_of_once_nobody_uses_it(driver: StandIn) -> None:
+    # GIVEN a process on the GPU, which has to be reset
+    with subprocess.Popen(["sleep", "60"]) as user:
+        reader = GpuReader(library(driver), WallClock())
+        reader._tenants[0].update([GpuProcess(user.pid, 1 << 30)])
+        for one in reader.gpus:
+            one.state = "reset_required"
+        reader._tenants[0]._known.setdefault(user.pid, reader._tenants[0]._came(GpuProcess(user.pid, 1), 1))
+        others = [one.index for one in reader.gpus[1:]]
+        # THEN the user is the one in the way, and when it is gone we are
+        assert reader.to_be_reset() == others
+        user.kill()
+        user.wait()
+    assert reader.to_be_reset() == [0, *others]
+    reader.gpus[0].state = "ok"
+    assert reader.to_be_reset() == others
