@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ test-packages: ## install the Debian packages that tests compare with (perf, sys
 # kernel runs alone. Nothing that failed is tried again, but what tests/quarantine.txt names (docs/design/0074).
 # Without ARGS, the built wheel is tried with the oldest packages that it allows (tests/lanes).
 TEST_PHASES := test-page test-unit test-fuzz test-kernel test-browser $(if $(ARGS),,test-wheel)
-LONG_PHASES := test-long test-oldest test-newest test-range test-containers test-cluster test-agent test-ray test-engines test-gpu test-newcomer
+LONG_PHASES := test-long test-oldest test-newest test-range test-shipped test-containers test-cluster test-agent test-ray test-engines test-gpu test-newcomer
 # Exit code 5: ARGS chose none of these tests.
 NONE_CHOSEN := $(if $(ARGS),|| test $$? -eq 5)
 
@@ -122,6 +122,10 @@ test-browser: setup .venv/.browser test-packages ## the page in a real browser; 
 
 test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
 	$(PYTEST) tests/node $(ARGS)
+
+test-shipped: setup .venv/.cluster test-packages ## what is installed sees what root sees: the chart's pod under runc, the unit, the .deb, the wheel; after `make deb`
+	$(PYTEST) tests/shipped tests/node/test_deb.py $(ARGS)
+	$(LANES) oldest --short
 
 test-containers: setup test-packages ## what a real Docker and a real kubelet do, recorded and diagnosed; builds kubelet once
 	@scripts/need-containers
@@ -238,6 +242,9 @@ sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versio
 	@mkdir -p dist
 	$(BIN)/python requirements/bill_of_materials.py > dist/zombiescope.cdx.json
 	@echo dist/zombiescope.cdx.json
+
+image: setup ## build the agent's image with podman, docker or buildah; NAME=registry.example/zombiescope:1, PLATFORM=linux/arm64
+	scripts/image $(NAME)
 
 image-steps: setup ## the steps of the container image, run in an empty directory and tried; prints the size
 	deploy/image/steps.sh

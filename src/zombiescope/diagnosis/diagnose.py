@@ -85,6 +85,7 @@ def examine(
             look.facts.forget()  # on a large node each is a hundred megabytes
     incidents = _recurring([incident for each in seen for incident in each.incidents])
     incidents = [_with_cost(one) for one in _with_own_ids(ordered(_without_parts(incidents)))]
+    incidents = [_with_our_own(one, whole.node.get("own_cgroup")) for one in incidents]
     jobs = _ray_jobs(whole)
     incidents = [replace(one, jobs=jobs.fates(one)) for one in incidents]
     not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
@@ -203,6 +204,25 @@ def _with_cost(incident: Incident) -> Incident:
         causes=(replace(first, summary=first.summary + said, chain=chain), *incident.causes[1:]),
         not_checked=(*incident.not_checked, *(one.not_known for one in cost.not_known)),
     )
+
+
+ITS_OWN = "this is zombiescope itself"
+
+
+def _with_our_own(incident: Incident, own: object) -> Incident:
+    """A cause in the container or unit of the recorder says so: nobody else's job is meant."""
+    if not isinstance(own, str) or own in ("", "/"):
+        return incident
+    causes = tuple(
+        replace(one, summary=f"{one.summary}; {ITS_OWN}")
+        if any(actor is not None and _is_within(actor.cgroup, own) for actor in (one.hog, one.culprit)) else one
+        for one in incident.causes
+    )  # fmt: skip
+    return replace(incident, causes=causes)
+
+
+def _is_within(path: str | None, own: str) -> bool:
+    return path is not None and (path == own or path.startswith(f"{own}/"))
 
 
 def _cost_of_both(one: Incident, other: Incident) -> GpuCost | None:

@@ -14,6 +14,7 @@ from typing import Any
 from zombiescope.base import safe_files
 from zombiescope.base.missing import Missing
 from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, sysctl
+from zombiescope.kernel.cgroup_path import container_at
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
@@ -50,6 +51,7 @@ def describe(
         "kernel_version": here.version,
         "boot": here.boot_id,
         "cgroup_root": cgroup_namespace.node_root(root),
+        "own_cgroup": _own_cgroup(root),
         "machine": here.machine,
         "os": here.os_name,
         "vendor": here.vendor,
@@ -75,6 +77,14 @@ def describe(
         "timezone": timezone(),
         **more,
     }
+
+
+def _own_cgroup(root: str) -> str | None:
+    """Of this process, where nothing but zombiescope is in it: a container, or its own unit."""
+    found = cgroup_namespace.membership(root=root)
+    paths = [path for _, path in found.values() if ".." not in path]
+    longest = max(paths, key=len, default="")
+    return longest if container_at(longest) is not None or longest.endswith("/zombiescope.service") else None
 
 
 class NodeFile:

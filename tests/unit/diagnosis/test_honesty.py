@@ -13,8 +13,8 @@ from tests.helpers.pattern_scenes import READ
 from tests.helpers.recordings import START_US
 from tests.helpers.scenes import Scene
 
-from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
-from zombiescope.diagnosis.incident import Cause, Incident, Link
+from zombiescope.diagnosis.diagnose import ITS_OWN, Diagnosis, _with_our_own, diagnose
+from zombiescope.diagnosis.incident import Actor, Cause, Fix, Incident, Link
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.store import columns, schema
 from zombiescope.store.reader import Recording, open_recording
@@ -231,3 +231,26 @@ def _spoilt(row: tuple[object, ...], dice: random.Random) -> tuple[object, ...]:
 
 def _integers(row: tuple[object, ...]) -> tuple[object, ...]:
     return tuple(int(value.timestamp() * 1e6) if hasattr(value, "timestamp") else value for value in row)
+
+
+OWN = "/kubepods.slice/kubepods-pod1.slice/cri-containerd-" + "c0ff" * 16 + ".scope"
+
+
+@pytest.mark.parametrize(
+    ("hog", "culprit", "is_ours"),
+    [
+        (OWN, None, True), ("/system.slice/dd.service", f"{OWN}/helpers", True), (f"{OWN}2", None, False),
+        (None, "/kubepods.slice/kubepods-pod1.slice", False),
+    ],
+)  # fmt: skip
+def test_a_cause_in_the_recorders_own_container_says_that_it_is_zombiescope(
+    hog: str | None, culprit: str | None, is_ours: bool
+) -> None:
+    cause = Cause(
+        "cfs-throttle", "kernel", 0.9, "a container was stopped by its own CPU limit", Actor(cgroup=hog),
+        None if culprit is None else Actor(cgroup=culprit), (), (), Fix("raise it"),
+    )  # fmt: skip
+    given = Incident("a", 1, 2, "closed", "warning", (), (cause,))
+    (told,) = _with_our_own(given, OWN).causes
+    assert told.summary.endswith(ITS_OWN) is is_ours
+    assert _with_our_own(given, None) == given
