@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.conftest import Needs
+from tests.helpers import chart
 from tests.helpers.agent_process import AgentProcess, free_port, running_agent, until
 from tests.helpers.publisher import heartbeat_of
 
@@ -125,13 +127,14 @@ def alertmanager(place: Path, hook: str) -> Iterator[int]:
 
 
 @contextmanager
-def prometheus(place: Path, agent: AgentProcess, alerts_to: int) -> Iterator[str]:
+def prometheus(place: Path, agent: AgentProcess, alerts_to: int, job: dict[str, Any] | None = None) -> Iterator[str]:
+    """`job`: how it scrapes; the usual way is one static target."""
     port = free_port()
     config = {
         "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(ROOT / "deploy/prometheus" / name) for name in ("alerts.yaml", "recording.yaml")],
         "scrape_configs": [
-            {"job_name": "zombiescope", "static_configs": [{"targets": [f"127.0.0.1:{agent.port}"]}]},
+            job or {"job_name": "zombiescope", "static_configs": [{"targets": [f"127.0.0.1:{agent.port}"]}]},
         ],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [f"127.0.0.1:{alerts_to}"]}]}]},
     }
@@ -303,3 +306,84 @@ def test_an_alert_fires_on_a_real_fault_and_resolves(tmp_path: Path) -> None:
 def _doctor(agent: AgentProcess) -> bool:
     """Whether it is loaded: what it costs is more than nothing."""
     return agent.metrics().get(("zombiescope_cpu_seconds_total", "helpers"), 0.0) > 0
+
+
+# --- as the Prometheus operator scrapes it ---------------------------------------------------------------------------
+
+LOOPING = "ab" * 32
+RESTARTS = 8
+
+
+def as_the_operator_writes_it(alive: str, dead: str) -> dict[str, Any]:
+    """The scrape config that the operator makes of the chart's PodMonitor, with two pods in the place of its service
+    discovery: its own relabelling (job by jobLabel; namespace, pod and container of the target), and after it ours."""
+
+    def pod(address: str, name: str, node: str) -> dict[str, Any]:
+        meta = {"namespace": "zombiescope", "pod_name": name, "pod_container_name": "agent", "pod_node_name": node,
+                "pod_label_app_kubernetes_io_name": "zombiescope"}  # fmt: skip
+        return {"targets": [address], "labels": {f"__meta_kubernetes_{key}": value for key, value in meta.items()}}
+
+    def relabel(source: str, target: str) -> dict[str, Any]:
+        return {"source_labels": [f"__meta_kubernetes_{source}"], "target_label": target}
+
+    (monitor,) = chart.of_kind(chart.objects('metrics={"podMonitor":{"enabled":true}}'), "PodMonitor")
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    label = "pod_label_" + re.sub(r"[^a-z0-9]", "_", monitor["spec"]["jobLabel"])
+    ours = [
+        {"source_labels": one["sourceLabels"], "target_label": one["targetLabel"]} for one in endpoint["relabelings"]
+    ]
+    return {
+        "job_name": "podMonitor/zombiescope/zombiescope/0",
+        "honor_labels": endpoint["honorLabels"],
+        "static_configs": [pod(alive, "zombiescope-x7k2p", "node-8"), pod(dead, "zombiescope-q9w8e", "node-9")],
+        "relabel_configs": [
+            relabel("namespace", "namespace"), relabel("pod_container_name", "container"), relabel("pod_name", "pod"),
+            {"target_label": "job", "replacement": "zombiescope/zombiescope"}, relabel(label, "job"), *ours,
+        ],
+    }  # fmt: skip
+
+
+def a_container_loops() -> None:
+    """The memory cgroup of one container, made and removed again and again."""
+    top = Path("/sys/fs/cgroup/memory" if Path("/sys/fs/cgroup/memory").is_dir() else "/sys/fs/cgroup")
+    docker = top / "docker"
+    was_there = docker.is_dir()
+    docker.mkdir(exist_ok=True)
+    try:
+        for _ in range(RESTARTS):
+            (docker / LOOPING).mkdir()
+            time.sleep(0.4)
+            (docker / LOOPING).rmdir()
+            time.sleep(1.2)
+    finally:
+        if not was_there:
+            docker.rmdir()
+
+
+def test_with_the_operators_labels_an_alert_names_the_container_that_loops_and_the_node(tmp_path: Path) -> None:
+    with (
+        received() as hook,
+        alertmanager(tmp_path, hook.url) as alerts_to,
+        running_agent(tmp_path, recorder={"diagnose": False, "hz": 20}) as agent,
+        prometheus(
+            tmp_path, agent, alerts_to, as_the_operator_writes_it(f"127.0.0.1:{agent.port}", "127.0.0.1:1")
+        ) as base,
+    ):
+        until("a scrape", lambda: value(base, 'up{job="zombiescope", instance="node-8"}') == 1)
+        # THEN an agent that is dead is found by the rule's own expression, under the name of its node
+        until("the dead one", lambda: value(base, 'up{job="zombiescope", instance="node-9"}') == 0)
+        dead = ("ZombiescopeAgentDown", "node-9")
+        until("it waits to fire", lambda: dead in {(one["alertname"], one.get("instance")) for one in alerts_of(base)})
+        # WHEN a container of somebody else loops
+        a_container_loops()
+        alert = "ZombiescopeContainerCrashLoop"
+        until("it fires", lambda: alert in {name for name, _ in firing(base)}, 60)
+        (labels,) = [one for one in alerts_of(base) if one["alertname"] == alert]
+    # THEN it is named, and not the agent's own pod
+    assert (labels["container"], labels["instance"], labels["node"]) == (LOOPING[:12], "node-8", "node-8")
+    assert not {"pod", "namespace", "exported_container"} & set(labels)
+
+
+def alerts_of(base: str) -> list[dict[str, str]]:
+    """The labels of each, also of those that wait."""
+    return [one["labels"] for one in get(f"{base}/alerts")["data"]["alerts"]]
