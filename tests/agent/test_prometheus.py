@@ -374,7 +374,7 @@ def test_with_the_operators_labels_an_alert_names_the_container_that_loops_and_t
         until("the dead one", lambda: value(base, 'up{job="zombiescope", instance="node-9"}') == 0)
         dead = ("ZombiescopeAgentDown", "node-9")
         until("it waits to fire", lambda: dead in {(one["alertname"], one.get("instance")) for one in alerts_of(base)})
-        # WHEN a container of somebody else loops
+        # WHEN a container that is not ours loops
         a_container_loops()
         alert = "ZombiescopeContainerCrashLoop"
         until("it fires", lambda: alert in {name for name, _ in firing(base)}, 60)

@@ -90,7 +90,7 @@ class GpuTracker:
         return events
 
     def _follow_request(self, now_us: int) -> None:
-        """Somebody wants to reset a GPU, or to change its driver."""
+        """A request to let go of the driver, for a reset or another driver."""
         until_s = None if self.runtime is None else gpu_release.until_s(self.runtime, now_us / 1e6)
         if until_s is None:
             if self._released_until_us:
