@@ -67,7 +67,7 @@ def _print(found: DelaysAnswer) -> None:
 
 
 def _parties(one: Delay) -> tuple[str, str]:
-    from zombiescope.documents.delays import named
+    from zombiescope.query.delays import named
 
     way = "".join(f" through {named(link)}" for link in one.through)
     return printable(named(one.victim) + way), printable("not known" if one.by is None else named(one.by))
@@ -75,7 +75,7 @@ def _parties(one: Delay) -> tuple[str, str]:
 
 def _print_longest(found: DelaysAnswer) -> None:
     """The sentence for the longest one, with where its culprit was."""
-    from zombiescope.documents.delays import sentence
+    from zombiescope.query.delays import sentence
 
     longest = max(found.delays, key=lambda one: one.longest_s)
     out = console()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
-from zombiescope.diagnosis import moments, patterns, python_waits, ranking, symptoms
+from zombiescope.diagnosis import delayed, moments, patterns, python_waits, ranking, symptoms
 from zombiescope.diagnosis.bursts import rises
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
@@ -174,7 +174,7 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
 def _incident(facts: Facts, each: Group, live: bool) -> Incident:
     case = Case(facts, each)
     causes, ruled_out = ranking.rank(case, list(patterns.every()))
-    causes = python_waits.told(case, causes)
+    causes = delayed.told(case, python_waits.told(case, causes))
     state: State = "open" if live and each.to_us >= facts.end_us - INCIDENT_OPEN_US else "closed"
     return Incident(
         each.identity(facts.recording.name, facts.recording.boot_at(each.from_us) or ""),

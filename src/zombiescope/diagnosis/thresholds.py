@@ -718,3 +718,11 @@ RANK_COLLECTS_SHARE = 0.3
 """share of its samples; chosen: in the garbage collector of Python, of a rank that is late."""
 RANK_RECLAIMS_SHARE = 0.3
 """share of its samples; chosen: in reclaim for its memory limit, of a rank that is late."""
+DELAY_TOLD_S = 0.01
+"""s; chosen: a task that waited less for a core, in all, was not delayed by anybody in particular: a time slice of the
+scheduler is 3 to 24 ms."""
+DELAY_NOTABLE_S = 0.1
+"""s; chosen: a measured delay that a summary mentions."""
+DELAY_KNOWN_SHARE = 0.5
+"""share of the incident; chosen: the schedule of its cores has to be known for as much before "nobody waited" is
+said."""

@@ -374,3 +374,24 @@ def _framed(recording: Recording, delay: Delay) -> Delay:
     stack = int(counts.argmax())
     names = [function.name for function in selection.stacks.of(stack)] if stack < selection.stacks.count - 1 else []
     return replace(delay, frames=names) if names else delay
+
+
+# --- for a person ----------------------------------------------------------------------------------------------------
+
+
+def sentence(delay: Delay) -> str:
+    """For a person: "NET_RX of eth0 waited 6,599 ms for core 39: kubelet (pid 1893) ran there"."""
+    often = "" if delay.waits == 1 else f" in {delay.waits:,} waits"
+    by = "it is not known what ran there" if delay.by is None else f"{named(delay.by)} ran there"
+    way = "".join(f", which delayed {named(one)}" for one in reversed(delay.through))
+    then = f"{way}, which woke {named(delay.victim)}" if way else ""
+    who = named(delay.victim) if not way else named(delay.through[-1])
+    return f"{who} waited {delay.seconds * 1000:,.0f} ms{often} for core {delay.cpu}: {by}{then}"
+
+
+def named(one: Party) -> str:
+    if isinstance(one, Victim) and one.softirq is not None:
+        return one.name
+    whose = one.unit or one.pod or one.container
+    thread = f"pid {one.pid}" if one.tid in (None, one.pid) else f"pid {one.pid}, thread {one.tid}"
+    return f"{one.name} ({thread}{f', {whose}' if whose else ''})"
