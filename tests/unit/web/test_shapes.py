@@ -16,6 +16,7 @@ from tests.helpers.boxes import write_boxes
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.page_server import PageServer, page_server
 from tests.helpers.recordings import Written, write_recording
+from tests.helpers.schedule import ran, softirq_waited, waited, watched
 from tests.helpers.training import Training
 
 from zombiescope.audit.baseline import Allowed, BaselineDiff
@@ -25,6 +26,7 @@ from zombiescope.diagnosis.report.document import incident
 from zombiescope.documents import audit as audit_documents
 from zombiescope.documents import containers as container_documents
 from zombiescope.documents import cores as core_documents
+from zombiescope.documents import delays as delay_documents
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import fix as fix_documents
 from zombiescope.documents import gpu as gpu_documents
@@ -46,7 +48,14 @@ from zombiescope.fleet.units import UnitShare
 from zombiescope.model.answer import document as document_of
 from zombiescope.query.events import events
 from zombiescope.query.info import info as info_of
-from zombiescope.questions.views import AuditQuestion, ContainersQuestion, CoresQuestion, GpuQuestion, PythonQuestion
+from zombiescope.questions.views import (
+    AuditQuestion,
+    ContainersQuestion,
+    CoresQuestion,
+    DelaysQuestion,
+    GpuQuestion,
+    PythonQuestion,
+)
 from zombiescope.questions.window import Window
 from zombiescope.store import health, incident_file
 from zombiescope.store.gaps import Gap
@@ -234,6 +243,20 @@ def of_python(directory: Path) -> Iterator[Answer]:
     yield "lanes", schema_of("lanes"), {"schema": "zombiescope.lanes/1", **lanes}
 
 
+def of_delays(directory: Path) -> Iterator[Answer]:
+    node = Node()
+    hog, victim = node.task(1, "hog", unit="hog.service"), node.task(2, "victim")
+    watched(node, 0, START_US, START_US + SECOND)
+    ran(node, 0, hog, START_US, START_US + 500_000)
+    waited(node, 0, victim, START_US, START_US + 400_000)
+    softirq_waited(node, 0, 3, START_US, START_US + 300_000, "eth0")
+    node.add("samples", time=START_US + 1000, cpu=0, task=hog, stack=node.stack([node.frame("seq_read")]))
+    write_segment(directory, node.tables)
+    with open_recording(directory) as recording:
+        found = delay_documents.answer(recording, DelaysQuestion())
+    yield "delays", schema_of("delays"), {"schema": "zombiescope.delays/1", **document_of(found)}
+
+
 def of_gpus(directory: Path) -> Iterator[Answer]:
     node = Node()
     node.core(START_US + SECOND, 0, user=5)
@@ -358,6 +381,7 @@ def answers(server: PageServer, written: Written, tmp_path_factory: pytest.TempP
         *of_unsound_recording(written),
         *of_failed_parts(tmp_path_factory.mktemp("failed")),
         *of_containers(home / "boxes"),
+        *of_delays(home / "delays"),
         *of_gpus(home / "gpus"),
         *of_python(home / "python"),
         *of_gpu_seconds(home / "gpu seconds"),
