@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated
 
 from zombiescope.model.answer import HIDDEN, Field
 from zombiescope.query.delays import LEAST_S, Delay, Watched, delays, sentence, with_frames
 from zombiescope.questions.views import DelaysQuestion
-from zombiescope.questions.window import Window, WindowAnswer
+from zombiescope.questions.window import WindowAnswer
 from zombiescope.store.reader import Recording
 
+__all__ = ["DelaysAnswer", "answer", "sentence"]
+
 MOST = 1_000
-LANE_US = 3_600_000_000
-LANE_SPANS = 400
-LANE_LEAST_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +56,3 @@ def _is_wanted(delay: Delay, question: DelaysQuestion) -> bool:
     if question.pid and not any(one.pid in question.pid for one in either):
         return False
     return not question.comm or any(fnmatchcase(one.comm or "", each) for one in either for each in question.comm)
-
-
-def lane(recording: Recording, window: Window) -> dict[str, Any]:
-    """The longest delays of a window as spans of time, and the spans for which the schedule is known."""
-    if window.end_us - window.start_us > LANE_US:
-        return {"spans": [], "watched": []}
-    found = delays(recording, window.start_us, window.end_us, least_s=LANE_LEAST_S)
-    shown = [one for one in found.delays if not one.through][:LANE_SPANS]
-    return {
-        "spans": [
-            {
-                "cpu": one.cpu, "from": one.from_us / 1e6, "to": one.to_us / 1e6, "seconds": one.seconds,
-                "victim": one.victim.name, "by": None if one.by is None else one.by.name, "text": sentence(one),
-            }
-            for one in shown
-        ],
-        "watched": [{"cpu": one.cpu, "from": one.from_us / 1e6, "to": one.to_us / 1e6} for one in found.watched],
-    }  # fmt: skip
