@@ -29,6 +29,8 @@ from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.diagnosis.thresholds import (
     INCIDENT_OPEN_US,
     JOIN_NEAR_US,
+    LOST_CORE_WARNING_S,
+    LOST_CORES,
     RAY_FAILS_AFTER_US,
     RAY_JOBS_KNOWN_US,
     UNCONFIRMED_MOST,
@@ -238,7 +240,16 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
         return worst([symptom.severity for symptom in each.symptoms if symptom.detector.role == "victim"])
     if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
-    return "warning" if (confirmed and not each.is_moderate) or each.severity == "warning" else "info"
+    if (confirmed and not each.is_moderate) or each.severity == "warning" or any(map(_lost_a_core, each.symptoms)):
+        return "warning"
+    return "info"
+
+
+def _lost_a_core(symptom: Symptom) -> bool:
+    """For ten seconds the kernel had a core, or as much of several: worth a warning, whether or not it is explained."""
+    cores, is_new = symptom.facts.get("ratio"), symptom.facts.get("new")
+    is_whole = isinstance(cores, int | float) and cores >= LOST_CORES
+    return symptom.kind == "kernel_hog" and bool(is_new) and is_whole and symptom.seconds >= LOST_CORE_WARNING_S
 
 
 def _is_lasting(symptom: Symptom) -> bool:

@@ -358,6 +358,10 @@ KSOFTIRQD_TELLS_BEFORE = (6, 5)
 """kernel release; kernel: before 6.5 a softirq that finds ksoftirqd runnable leaves its work to it."""
 CORE_WAIT_WITNESS_US = 100_000
 """us in a second; chosen: a scheduler that preempts lets nobody wait for so long."""
+LOST_CORES = 0.9
+"""cores in the kernel; chosen: a core that is lost, though its task moves between cores."""
+LOST_CORE_WARNING_S = 10.0
+"""s; chosen: a collective of a synchronous job waits for the slowest rank long before that."""
 NIC_DELAY_US = 500_000
 """us of waiting a second; chosen: by ksoftirqd."""
 NIC_CORE_BUSY_RATIO = 0.9

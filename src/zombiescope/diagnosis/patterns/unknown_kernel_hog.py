@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
@@ -12,8 +13,11 @@ from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import first_event, said
 from zombiescope.model.plans.step import Step, command, note
+from zombiescope.store import columns
 
 MOST_GRANTS = 4
+MOST_TEXT = 400
+PATH_FRAMES = 4
 
 
 def examine(case: Case) -> Evidence:
@@ -46,7 +50,7 @@ def _who(case: Case) -> str:
 
 
 def _steps(case: Case) -> list[Step]:
-    steps = [*_pictures(case)]
+    steps = [*_known(case), *_pictures(case)]
     # Sources that were missing, with what they need.
     for entry in case.facts.missing[:MOST_GRANTS]:
         if entry.get("grant"):
@@ -56,6 +60,38 @@ def _steps(case: Case) -> list[Step]:
             note("next time record with zombiescope record: a profile alone has no counters to confirm anything with")
         )
     return steps
+
+
+def _known(case: Case) -> Iterator[Step]:
+    """What was recorded of the program, for whoever goes on from here: which one, whose, what it asks the kernel for,
+    and how that differs from the days before."""
+    task = case.hog_task
+    if task is None:
+        return
+    row = _task_row(case, task.pid)
+    for what, text in (("its command line", row.get("cmdline")), ("its program", row.get("exe"))):
+        if text:
+            yield note(f"{what}: {printable(str(text))[:MOST_TEXT]}")
+    whose = [text for text in (task.unit, task.named.label, task.cgroup) if text]
+    if whose:
+        yield note(f"it runs in {printable(whose[0])[:MOST_TEXT]}")
+    if case.frames:
+        asked = system_call(case.frames)
+        path = " > ".join(case.frames[-PATH_FRAMES:])
+        yield note(f"it {f'calls {asked}' if asked else 'is in the kernel without a system call'}: {path}")
+    hog = case.hog
+    if hog.cores is not None and hog.baseline_cores is not None:
+        yield note(
+            f"it used {hog.cores:.2f} cores; in its busier hours of the last thirty days {hog.baseline_cores:.2f}"
+        )
+
+
+def _task_row(case: Case, pid: int | None) -> dict[str, str]:
+    """The last that was recorded of a process, whichever of its threads it was recorded of."""
+    facts = case.facts
+    rows = columns.records(facts.recording.table("tasks", facts.start_us, facts.end_us, ("pid", "cmdline", "exe")))
+    mine = [row for row in rows if row["pid"] == pid]
+    return {name: str(row[name]) for row in mine for name in ("cmdline", "exe") if row[name]}
 
 
 def _pictures(case: Case) -> Iterator[Step]:
