@@ -16,7 +16,7 @@ that is just being executed has no command line yet.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zombiescope.base.secrets import mask_words
 from zombiescope.kernel import cgroup_namespace
@@ -159,6 +159,26 @@ def read(pid: int, root: str = "/", *, cmdline: bool = True) -> Process | None:
     )
     again = read_stat(pid, root)
     return process if again is not None and again.start_time_ticks == stat.start_time_ticks else None
+
+
+def read_again(known: Process, root: str = "/") -> Process | None:
+    """The same process with its cgroups as they are now: two files, and neither its memory nor its program is touched.
+    None where it is another process, or has another name or parent by now."""
+    stat = read_stat(known.pid, root)
+    same = stat is not None and (stat.start_time_ticks, stat.comm, stat.ppid) == (
+        known.start_time_ticks, known.comm, known.ppid,
+    )  # fmt: skip
+    if stat is None or not same:
+        return None
+    membership = cgroup_namespace.membership(known.pid, root)
+    return replace(
+        known,
+        state=stat.state,
+        rt_priority=stat.rt_priority,
+        policy=stat.policy,
+        cgroups={key: path.removesuffix(_DELETED) for key, (_, path) in membership.items()},
+        systemd_cgroup=_systemd_cgroup(membership),
+    )
 
 
 def _systemd_cgroup(membership: dict[int, tuple[frozenset[str], str]]) -> str | None:

@@ -6,6 +6,7 @@ what this recorder exists to see. So the loop never does it (worker.py)."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
+SETTLED_S, MOST_KNOWN = 10.0, 16_384
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SAME_TICKS = 2
 """/proc rounds a start to ticks, and the kernel takes that time a little before it writes the FORK record."""
 
@@ -97,6 +100,7 @@ class Lookup(Worker[Question, Answer]):
         self._cpu_hierarchy = cpu_hierarchy
         self._root = root
         self._resolver = resolver
+        self._processes = KnownProcesses(root)
         self.refused = 0
         self.denied: dict[str, int] = {}
 
@@ -122,7 +126,7 @@ class Lookup(Worker[Question, Answer]):
     def _answer(self, question: Question, symbols: UserSymbols) -> Answer:
         if isinstance(question, AddressQuestion):
             return self._resolve(question, symbols)
-        found = _same_process(question, process.read(question.pid, self._root))
+        found = _same_process(question, self._processes.read(question.pid))
         comm = question.comm
         if comm is None and found is not None:
             comm = (
@@ -140,6 +144,36 @@ class Lookup(Worker[Question, Answer]):
         mappings = _mappings(question.mappings) if question.mappings else None
         frames = symbols.resolve_at(question.pid, question.addresses, mappings)
         return AddressAnswer(question, frames)
+
+
+class KnownProcesses:
+    """Processes that were read before, by pid and start time, over segments and for all their threads.
+
+    A thousand threads of one process would read its command line a thousand times, each time under the lock of its
+    memory map, and again in every segment. One that is known and still has its name and parent is asked for its cgroup
+    only; one that is younger than SETTLED_S may be about to execute another program, and is read whole."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._known: dict[int, Process] = {}
+        self.reused = 0
+
+    def read(self, pid: int) -> Process | None:
+        known = self._known.pop(pid, None)
+        if known is not None and (found := process.read_again(known, self._root)) is not None:
+            self.reused += 1
+            self._known[pid] = found
+            return found
+        read = process.read(pid, self._root)
+        if read is not None and read.cmdline is not None and _age_s(read) >= SETTLED_S:
+            self._known[pid] = read
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+        return read
+
+
+def _age_s(found: Process) -> float:
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - found.start_time_ticks / _TICKS_PER_S
 
 
 def _same_process(question: TaskQuestion, found: Process | None) -> Process | None:

@@ -33,6 +33,8 @@ SERVERS = frozenset({"dockerd", "containerd", "crio", "podman", "kubelet", "cri-
 ELSEWHERE = "the recorder has a network namespace of its own, and unix sockets are listed for one namespace"
 LATEST_S = 1.0
 REUSED_S = 0.1
+LOOK_SHARE = 0.02
+"""Of the time, so much may go into dumps: a node with ten thousand unix sockets is looked at less often."""
 SEARCH_S = 0.15
 SEARCH_SHARE = 0.01
 MOST_CLIENTS = 16
@@ -57,7 +59,7 @@ class Peers:
         self._connections: list[Connection] = []
         self._looked_s = float("-inf")
         self._before: frozenset[int] | None = None
-        self._search_from_s = 0.0
+        self._look_from_s = self._search_from_s = 0.0
         self.why: str | None = None
         """Why the last look gave nothing."""
 
@@ -76,6 +78,8 @@ class Peers:
         now_s = time.monotonic()
         if now_s - self._looked_s < REUSED_S:
             return self.why is None
+        if now_s < self._look_from_s:
+            return False
         before = frozenset(one.client for one in self._connections) if self.why is None else None
         self._before = before if self._looked_s > 0 else None
         self._looked_s = now_s
@@ -85,6 +89,7 @@ class Peers:
             self.why = None if in_host("net", self._root) is not False else ELSEWHERE
         except OSError as error:
             self._connections, self.why = [], f"unix sockets cannot be listed: {error.strerror or error}"
+        self._look_from_s = now_s + (time.monotonic() - now_s) / LOOK_SHARE
         return self.why is None
 
     def _find(self, inodes: set[int]) -> dict[int, int]:
