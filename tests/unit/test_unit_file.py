@@ -47,6 +47,16 @@ def test_it_runs_the_agent_and_systemd_hears_of_it(unit: Path) -> None:
     assert "IPAddressAllow=localhost" in lines  # /metrics, and nothing from elsewhere
 
 
+def test_it_outlives_the_incident_and_no_number_of_deaths_ends_it() -> None:
+    lines = (PACKAGING / "zombiescope.service").read_text().splitlines()
+    said = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+    # A user's processes have at least 0; no size of theirs makes the recorder, bounded by its own limit, go first.
+    assert int(said["OOMScoreAdjust"]) <= -500
+    assert said["MemoryMax"] == "512M"
+    assert said["StartLimitIntervalSec"] == "10min"
+    assert int(said["StartLimitBurst"]) > 600 / int(said["RestartSec"].removesuffix("s"))
+
+
 def test_systemd_understands_every_line(unit: Path) -> None:
     assert analyze("verify", "--man=no", unit).stderr == ""
 
