@@ -184,15 +184,16 @@ class _Packing:
         boot = self._recording.boot_at(self._start_us)
         if boot is None:
             return
+        shown = boot if self._redaction is None else self._redaction.boot(boot)
         with tempfile.TemporaryDirectory(prefix="zombiescope-pack-") as folder:
             merger = PartMerger(f"{self._name}-{self._start_us}-before", lambda table: Path(folder) / table)
             states = [(table, self._state(table, boot)) for table in schema.DATA if table.holds_by]
             for table, rows in (*states, (schema.GAPS, self._open_gaps())):
                 merger.add_rows(table, rows if self._redaction is None else self._redaction.rows(table, rows))
-            earlier = [part for part in self._parts if part.start_us < self._start_us and part.boot == boot]
+            earlier = [part for part in self._parts if part.start_us < self._start_us and part.boot == shown]
             if earlier:
                 merger.add_gauges(earlier[-1], self._start_us)
-            self._write(merger, Path(folder), self._start_us, boot, (), ())
+            self._write(merger, Path(folder), self._start_us, shown, (), ())
 
     def _state(self, table: schema.Table, boot: str) -> pa.Table:
         """What of a table holds when the window starts. Within an hour each container is said again."""

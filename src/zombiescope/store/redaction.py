@@ -1,8 +1,12 @@
 """What a pack shows to strangers: names of people and of their things are replaced, those of the kernel stay.
 
-Replaced: the host, containers, images, pods, namespaces, who asked for a container and how, units of those, command
-lines, paths, ids of containers and pods, addresses of the network. Kept: times, numbers, functions, names of tasks and
-of units that asked for nothing, systemd's and the runtimes' own directories in a path of cgroups.
+Replaced: the host, its boot id, containers, images, pods, namespaces, who asked for a container and how, their units,
+command lines, paths, Python files, marks, labels, ids of containers and pods, servers and addresses of the network.
+Kept: times, numbers, functions, names of tasks and of units that asked for nothing, systemd's and the runtimes' own
+directories in a path of cgroups.
+
+Every column of text has a class in _CLASSES, or its table says that it is plain. One that has neither is hidden whole,
+so a column that somebody adds is redacted until it is declared harmless.
 
 The same word is replaced by the same one in every table, so that joins, filters and families hold; an id stays an id
 of the same length, and what a controller added to a pod's name stays. The words are keyed by a number that is thrown
@@ -13,10 +17,12 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -41,9 +47,40 @@ _KEPT = re.compile(
     r"|pod[0-9a-f_*-]+|[0-9a-f]{12,64}|proc|sys|dev|fs|cgroup|kernel|vm|net|self|shm|memory|cpu|cpuset|pids|unified"
 )
 _NODE_KEPT = (
-    "format", "boot", "hz", "event", "kernel", "machine", "os", "timezone", "cpus", "user_hz", "interval_s",
+    "format", "hz", "event", "kernel", "machine", "os", "timezone", "cpus", "user_hz", "interval_s",
     "started_us", "virtualisation", "cgroups",
 )  # fmt: skip
+_CLASSES = {
+    **dict.fromkeys(("cgroup", "path"), "path"), **dict.fromkeys(("resource", "source", "point"), "served"),
+    **dict.fromkeys(("exe", "module"), "program"), **dict.fromkeys(("cmdline", "requester_command"), "command"),
+    **dict.fromkeys(
+        ("name", "comm", "unit", "container", "pod", "key", "text", "id", "image", "namespace", "pod_uid", "requester",
+         "requester_unit", "requester_container", "owner", "manager", "nic", "queue", "uuid", "job", "phase", "why",
+         "daemon", "ended"), "words",
+    ),
+    "fields": "fields", "boot": "boot",
+}  # fmt: skip
+"""Column of text -> what it holds. "words": words of the kernel and of ours, in which names that are known, paths, ids,
+servers and addresses are replaced."""
+LABELS = frozenset({"zone", "region", "image", "instance_type", "pool", "kernel"})
+"""Keys of labels that the recorder itself sets; any other is the word of a person."""
+_CANDIDATE = re.compile(r"(?<![\w.:])[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:%\w+)?(?![\w:])")
+_SERVER = re.compile(
+    r"(?i)(?<=\bserver )[^\s,;()]+"
+    r"|(?<=\\\\)[^\s\\,;()]+"
+    r"|\b[\w-]+(?=-(?:OST|MDT|MGS|MGT|OSC|MDC)[0-9a-f]{0,4}\b)"
+    r"|(?<![\w./@-])(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.){2,}[a-z]{2,}(?![\w-])"
+    r"|(?<=@)[a-z0-9-]+(?:\.[a-z0-9-]+)+"
+)
+"""Servers in lines of the kernel: after the word, in a UNC path, before a Lustre target, a full domain name, in an
+address of mail."""
+_NO_SERVER = re.compile(r"(?i).*\.(?:service|scope|slice|socket|mount|swap|timer|target|device|path|py|so|ko|c|h|io)$")
+_VOLUME = re.compile(r"(?<=\()(?:device )?([^()\s]+)(?=\))")
+_DISK = re.compile(
+    r"(?:dm-\d+|[svh]d[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|md\d+|loop\d+|mmcblk\d+\w*|\d+(?::\d+)?)"
+)
+_FILESYSTEM = re.compile(r"^(?:XFS|EXT[234]-fs|BTRFS|F2FS-fs|GFS2|JBD2|FAT-fs|device-mapper|bcache)\b")
+_LIBRARY = re.compile(r"/(?:lib|lib64|site-packages|dist-packages)/")
 _FIELDS = {
     "image": "image", "pod": "pod", "namespace": "namespace", "requester": "task", "requester_unit": "unit",
     "requester_command": "command", "command": "command", "container": "id", "container_id": "id", "uid": "id",
@@ -111,7 +148,29 @@ class Redaction:
     def text(self, text: str) -> str:
         """Free text, or a single word."""
         known = self._words.get(text)
-        return known if known is not None else _WORD.sub(lambda found: self._word(found[0]), text)
+        if known is not None:
+            return known
+        if _FILESYSTEM.match(text):
+            text = _VOLUME.sub(lambda found: self._volume(found[0], found[1]), text)
+        text = _CANDIDATE.sub(lambda found: self._token("address", found[0]) if _is_ipv6(found[0]) else found[0], text)
+        text = _SERVER.sub(lambda found: self._server(found[0]), text)
+        return _WORD.sub(lambda found: self._word(found[0]), text)
+
+    def _server(self, name: str) -> str:
+        bare = name.rstrip(".:")
+        if _NO_SERVER.fullmatch(bare) or _ADDRESS.fullmatch(bare) or bare.startswith(("server-", "address-")):
+            return name
+        return self._token("server", bare.lower()) + name[len(bare) :]
+
+    def _volume(self, whole: str, name: str) -> str:
+        return whole if _DISK.fullmatch(name) else whole.replace(name, self._token("volume", name))
+
+    def boot(self, identity: str) -> str:
+        """Every user of a node can read its boot id: it would say whose pack it is, and join two of them."""
+        return self._shaped(identity)
+
+    def span(self, span: Span) -> Span:
+        return replace(span, boot=self.boot(span.boot))
 
     def _word(self, word: str) -> str:
         bare = word.rstrip(".:")
@@ -148,6 +207,7 @@ class Redaction:
 
     def rows(self, table: schema.Table, rows: pa.Table) -> pa.Table:
         """The same rows with other words."""
+        marks = self._marks(table, rows)
         for column in table.columns:
             place = f"{table.name}.{column.name}"
             if column.kind == "text" and column.meaning != "plain" and column.name in rows.column_names:
@@ -155,9 +215,23 @@ class Redaction:
                     None if text is None else self._cell(place, text)
                     for text in columns.texts(rows.column(column.name))
                 ]
+                if place == "events.text":
+                    texts = [
+                        text if text is None or at not in marks else self._token("mark", text)
+                        for at, text in enumerate(texts)
+                    ]
                 number = rows.schema.get_field_index(column.name)
                 rows = rows.set_column(number, rows.schema.field(number), pa.chunked_array([columns.text_array(texts)]))
         return rows
+
+    def _marks(self, table: schema.Table, rows: pa.Table) -> set[int]:
+        """Rows whose text is what a person or a program wrote to say something. Where their source is not among the
+        columns, that is any of them."""
+        if table is not schema.EVENTS or "text" not in rows.column_names:
+            return set()
+        if "source" not in rows.column_names:
+            return set(range(len(rows)))
+        return {at for at, source in enumerate(columns.texts(rows.column("source"))) if source == "mark"}
 
     def _cell(self, place: str, text: str) -> str:
         found = self._known.get((place, text))
@@ -167,20 +241,24 @@ class Redaction:
 
     def _read(self, place: str, text: str) -> str:
         column = place.partition(".")[2]
-        if column == "fields":
-            return self._fields(text)
         if place == "frames.name":  # a function of a script may have its file in its name
             return _FILE.sub(lambda found: self._path(found[0]), text)
-        if column in ("cgroup", "path"):
-            return self._path(text)
-        if column in ("resource", "source", "point"):
-            return self._served(text)
-        if column in ("exe", "module"):
-            head, slash, name = text.rpartition("/")
-            return f"/{self._token('dir', head)}/{name}" if slash else text
-        if column in ("cmdline", "requester_command"):
-            return self._token("command", text)
-        return self.text(text)
+        kind = _CLASSES.get(column)
+        if kind is None:
+            return self._token("hidden", text)
+        readers: dict[str, Callable[[str], str]] = {
+            "fields": self._fields, "path": self._path, "served": self._served, "program": self._program,
+            "words": self.text, "boot": self.boot,
+        }  # fmt: skip
+        read = readers.get(kind)
+        return self._token(kind, text) if read is None else read(text)
+
+    def _program(self, text: str) -> str:
+        """A program or library by its own name; a Python file by it only where it is an installed one."""
+        head, slash, name = text.rpartition("/")
+        if name.endswith(".py") and not _LIBRARY.search(text):
+            name = f"{self._token('file', name)}.py"
+        return f"/{self._token('dir', head)}/{name}" if slash else name
 
     def _served(self, text: str) -> str:
         """A mount point, a disk, or a server with its directory: "srv:/data"."""
@@ -209,8 +287,20 @@ class Redaction:
         kept = {name: node[name] for name in _NODE_KEPT if name in node}
         missing = self.value(node.get("missing", []))
         labels = node.get("labels") if isinstance(node.get("labels"), dict) else {}
-        hidden = {key: self._token("label", str(value)) for key, value in (labels or {}).items()}
-        return {**kept, "node": self.node, "missing": missing, "labels": hidden, "redacted": True}
+        hidden = {
+            key if key in LABELS else self._token("key", str(key)): self._token("label", str(value))
+            for key, value in (labels or {}).items()
+        }
+        said = node.get("boot")
+        boot = self.boot(said) if isinstance(said, str) else None
+        return {**kept, "boot": boot, "node": self.node, "missing": missing, "labels": hidden, "redacted": True}
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.ip_address(text.partition("%")[0]).version == 6
+    except ValueError:
+        return False
 
 
 class RedactedPart:
@@ -221,7 +311,7 @@ class RedactedPart:
         self._redaction = redaction
         self.name = part.name
         self.start_us = part.start_us
-        self.boot = part.boot
+        self.boot = redaction.boot(part.boot)
         self.damage: list[Damage] = [Damage("a part", entry.what) for entry in part.damage]
 
     def touches(self, table: schema.Table, start_us: int | None, end_us: int | None) -> bool:
@@ -239,7 +329,7 @@ class RedactedPart:
         return self._part.ids()
 
     def spans(self) -> tuple[Span, ...]:
-        return self._part.spans()
+        return tuple(map(self._redaction.span, self._part.spans()))
 
 
 def _submission(fields: str | None) -> str | None:

@@ -17,9 +17,10 @@ from zombiescope.diagnosis.report.document import document
 from zombiescope.query.container_families import families
 from zombiescope.query.container_loops import loops
 from zombiescope.query.containers import containers
-from zombiescope.store import compact
+from zombiescope.store import compact, schema
 from zombiescope.store.pack import pack
 from zombiescope.store.reader import Recording, open_recording
+from zombiescope.store.redaction import _CLASSES, Redaction
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -98,6 +99,56 @@ def test_no_secret_is_left_and_the_kernels_words_are(packs: tuple[Path, Path]) -
     assert "lab-secret-host" not in names
     assert b"lab-secret-host" not in raw
     assert b"wallet" not in raw
+
+
+PLANTED = {
+    "mark": "deploy acme-mark by bob@acme.example on fs01.corp.acme.example, ticket ACME-4711",
+    "kmsg": "nfs: server fs01.corp.acme.example not responding, still trying",
+    "cifs": "CIFS: VFS: \\\\\\\\acme-filer.corp has not responded in 180 seconds",
+    "lustre": "LustreError: 11-0: acmefs-OST0003-osc-ffff8: operation ost_statfs to node 2001:db8::dead:beef failed",
+    "xfs": "XFS (acmevg-home): Unmounting Filesystem",
+    "ext4": "EXT4-fs error (device dm-3): ext4_lookup: deleted inode referenced",
+}
+LEFT = ("acme", "ACME-4711", "bob", "fs01", "dead:beef", "2001:db8")
+
+
+def test_nothing_of_what_was_planted_is_left(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(10):
+        node.core(at(second + 1), 0)
+    for number, (source, text) in enumerate(PLANTED.items()):
+        kind = "mark" if source == "mark" else "kernel_log"
+        node.happen(at(3 + number / 10), kind, "mark" if source == "mark" else "kmsg", "info", text)
+    task = node.task(900, "python3")
+    mine = node.frame("train", "python", "/home/x/acme_billing_pipeline.py")
+    theirs = node.frame("forward", "python", "/usr/lib/python3/site-packages/torch/nn/linear.py")
+    node.sample(at(4), 0, task, node.stack([mine, theirs]))
+    write_segment(tmp_path / "rec", node.tables, node="n1")
+    place = tmp_path / "rec" / "node=n1" / "node.json"
+    known = json.loads(place.read_text())
+    place.write_text(json.dumps({**known, "labels": {"acme-cost-center": "x", "zone": "eu-1a"}}))
+    with open_recording(tmp_path / "rec") as recording:
+        boot = recording.node["boot"]
+        pack(recording, at(0), at(60), tmp_path / "x.zscope", redact=True)
+    with open_recording(tmp_path / "x.zscope") as recording:
+        said = _texts(recording)
+        assert recording.boot_at(at(5)) == recording.node["boot"] != boot
+        assert list(recording.node["labels"])[1] == "zone"
+    with zipfile.ZipFile(tmp_path / "x.zscope") as archive:
+        raw = b"".join(archive.read(name) for name in archive.namelist())
+    assert [word for word in (*LEFT, boot) if word in said or word.encode() in raw] == []
+    for kept in ("not responding", "dm-3", "linear.py", "ost_statfs"):
+        assert kept in said
+
+
+def test_a_column_that_nobody_declared_is_hidden_whole(tmp_path: Path) -> None:
+    """A column that somebody adds may hold anything."""
+    write_segment(tmp_path / "rec", secret_node().tables, node="lab-secret-host")
+    with open_recording(tmp_path / "rec") as recording:
+        made = Redaction(recording, at(60))
+        assert "alice" not in made._read("tasks.nickname", "alice")
+        every = {column.name for table in schema.TABLES for column in table.columns}
+    assert {name for name in _CLASSES if name not in every} <= {"boot"}, "classes of columns that are gone"
 
 
 def test_joins_and_families_hold(packs: tuple[Path, Path]) -> None:

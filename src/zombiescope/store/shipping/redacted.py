@@ -52,7 +52,11 @@ class Redactor:
         merger.add(part)
         facts, ids = merger.finish()
         damage = tuple(entry.what for entry in part.damage)
-        written = replace(manifest, part=name, tables=facts, ids=ids, damage=damage, revision=REVISION)
+        boot = self._redaction.boot(manifest.boot)
+        spans = tuple(map(self._redaction.span, manifest.spans))
+        written = replace(
+            manifest, part=name, boot=boot, spans=spans, tables=facts, ids=ids, damage=damage, revision=REVISION
+        )
         (folder / manifest.name).write_bytes(written.to_json())
         files = (*(manifest.file(table) for table in facts), manifest.name)
         return replace(unit, files=files, size_bytes=sum((folder / file).stat().st_size for file in files))
