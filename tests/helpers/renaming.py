@@ -16,6 +16,7 @@ import pytest
 from zombiescope.diagnosis.carriers import CARRIER_UNITS
 from zombiescope.kernel.cgroup_path import containers_in, owner
 from zombiescope.store import columns, pack, schema
+from zombiescope.store.layout import Span
 from zombiescope.store.reader import open_recording
 
 KTHREADD = 2
@@ -70,6 +71,12 @@ class Renaming:
         if upper is None or upper == path:
             return path
         return f"{upper}/{self.unit}{path[len(upper) :]}"
+
+    def boot(self, identity: str) -> str:
+        return identity
+
+    def span(self, span: Span) -> Span:
+        return span
 
     def about(self, node: dict[str, Any]) -> dict[str, Any]:
         return node
