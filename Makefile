@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-hostile test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -126,6 +126,18 @@ test-node: setup test-packages ## boot whole machines under QEMU, of every kerne
 test-shipped: setup .venv/.cluster test-packages ## what is installed sees what root sees: the chart's pod under runc, the unit, the .deb, the wheel; after `make deb`
 	$(PYTEST) tests/shipped tests/node/test_deb.py $(ARGS)
 	$(LANES) oldest --short
+
+# What a hostile user, recording, neighbour or peer tries: names, claims, locks, secrets, cookies; units on a real systemd.
+HOSTILE := tests/unit/diagnosis/test_hostile_names.py tests/unit/diagnosis/test_renaming.py \
+  tests/unit/fix/test_provenance.py tests/unit/fix/test_containers.py tests/unit/fix/test_units.py \
+  tests/unit/recorder/test_containers.py tests/unit/recorder/test_pythons.py tests/unit/store/test_lock.py \
+  tests/unit/store/test_redaction.py tests/unit/test_secret_corpus.py tests/unit/test_secrets.py \
+  tests/unit/agent/test_door.py tests/unit/agent/test_webhook.py tests/unit/web/test_guard.py \
+  tests/unit/fleet/test_hostile_peers.py tests/unit/node/ray/test_hostile.py tests/unit/cli/test_hostile_names.py
+
+test-hostile: setup test-packages ## what hostile users, recordings and peers try, also on a real systemd
+	$(PYTEST) --numprocesses auto --dist worksteal $(HOSTILE) $(ARGS)
+	$(PYTEST) tests/kernel/test_fix_units.py -k "name_of_a_unit or incident_is_fixed" $(ARGS)
 
 test-containers: setup test-packages ## what a real Docker and a real kubelet do, recorded and diagnosed; builds kubelet once
 	@scripts/need-containers

@@ -313,7 +313,7 @@ class _Drawn:
              json.dumps({"unit": "ecs.service", "delta": 1}))
             for second, at_us in zip(seconds, at, strict=True) if (first + second) % RESTART_S == 0
         ]  # fmt: skip
-        leaks = [(at_us, "/ecs/*", 59_000 + first + second, second, second, 0, 1, "ecs-agent", 811, None, None, None)
+        leaks = [(at_us, "/ecs/*", 59_000 + first + second, second, second, 0, 1, "ecs-agent", 811, *(None,) * 5)
                  for second, at_us in zip(seconds, at, strict=True) if second % 10 == 0]  # fmt: skip
         tables: dict[str, Sequence[tuple[object, ...]]] = {
             "series": series,

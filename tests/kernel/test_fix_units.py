@@ -185,21 +185,48 @@ def test_a_unit_that_stays_stops_crashing(machine: BootedSystemd) -> None:
 
 
 def incident_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], unit_name: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    unit_name: str,
+    leak: dict[str, Any] | None = None,
 ) -> list[str]:
-    """`fix` of an incident whose culprit is a unit of the container."""
+    """`fix` of an incident whose culprit is a unit of the container. `leak`: what else was recorded of it."""
     monkeypatch.setenv("ZOMBIESCOPE_FIX_DIR", str(tmp_path / "fix"))
     monkeypatch.setenv("ZOMBIESCOPE_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setattr(fix, "_is_this_node", lambda _: True)
     monkeypatch.setattr(fix, "_require_ours", lambda *_: None)
     monkeypatch.setattr(plan_incident, "MORE", {})  # systemd is the container's, cgroups and cards would be this host's
     scene = Scene().census(240, 68_440).hog(WALK, "kubelet")
-    scene.leak(f"/system.slice/{unit_name}/*", 68_000, 500, 500, "ecs-agent", unit=unit_name)
+    scene.leak(**{"path": f"/system.slice/{unit_name}/*", "dying": 68_000, "created": 500, "removed": 500,
+                  "comm": "ecs-agent", "unit": unit_name, **(leak or {})})  # fmt: skip
     place = str(scene.write(tmp_path / "rec"))
     capsys.readouterr()
     run(["diagnose", place, "--json"])
     incident = json.loads(capsys.readouterr().out)["incidents"][0]["id"]
     return ["fix", place, "--incident", incident]
+
+
+@pytest.mark.parametrize(
+    ("path", "unit_name"),
+    [
+        ("/system.slice/ci-runner.service/ecs.service/job-*", ""),  # a directory in a delegated unit
+        ("/lxc.payload.web/system.slice/ecs.service/job-*", ""),  # a container's own systemd
+        ("/user.slice/user-1000.slice/user@1000.service/app.slice/ecs.service/job-*", "user@1000.service"),
+        ("/agents.slice/ecs.service/job-*", "ecs.service"),  # the same name, in another place than systemd has it
+    ],
+)
+@pytest.mark.parametrize("comm", ["systemd", "runc", "mkdir"])
+def test_a_directory_with_the_name_of_a_unit_does_not_stop_that_unit(
+    machine: BootedSystemd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    path: str, unit_name: str, comm: str,
+) -> None:  # fmt: skip
+    before = machine.run("systemctl", "is-enabled", "ecs.service", check=False).strip()
+    leak = {"path": path, "comm": comm, "unit": unit_name}
+    command = incident_command(tmp_path, monkeypatch, capsys, "ecs.service", leak)
+    assert run([*command, "--apply", "--yes"]) in (1, 3)
+    assert machine.run("systemctl", "is-enabled", "ecs.service", check=False).strip() == before == "enabled"
+    assert manager().unit("ecs.service").is_running
 
 
 def test_an_incident_is_fixed_by_the_command_and_put_back(

@@ -45,7 +45,7 @@ def format_of(output: Path) -> str:
 def write(output: Path, text: str) -> None:
     """The file whole or not at all: a reader never sees half of it."""
     try:
-        with safe_files.output(output) as file:
+        with safe_files.output(output, 0o640) as file:  # as a pack: it says what others run
             file.write(text.encode())
     except OSError as error:
         raise Failure(

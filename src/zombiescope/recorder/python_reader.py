@@ -28,6 +28,7 @@ from zombiescope.base.confinement import confine
 from zombiescope.kernel.process import printable
 from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.python_pace import MOST_FAST, MOST_PROCESSES, Pace
+from zombiescope.recorder.python_process import said_by_reader
 from zombiescope.recorder.python_target import Target, Task
 from zombiescope.recorder.stack_numbers import MOST_NUMBERS, StackNumbers
 from zombiescope.symbols.python.walk import Stack, Tally
@@ -67,6 +68,7 @@ class PythonReader:
         self._fast_s = self._slow_s = self._say_s = 0.0
         self._cpu_s, self._spent_at_s = time.process_time(), time.monotonic()
         self._left_out = 0
+        self._word = said_by_reader()
         self._ranks: dict[int, int] = {}
         """Process -> when it started, of those that were said to be ranks of a job."""
 
@@ -104,6 +106,7 @@ class PythonReader:
     def _look_at_all(self, now_s: float) -> None:
         left = MOST_THREADS
         for target in self._targets.values():
+            self._reads(target.pid)
             if not target.find(now_s):
                 continue
             tids = target.threads(now_s)[:left]
@@ -112,13 +115,21 @@ class PythonReader:
                 task = target.task(tid)
                 if task is not None:  # a child that was just forked still lists the threads of its parent
                     self._saw(target.pid, tid, stack, task)
+        self._reads(0)
+
+    def _reads(self, pid: int) -> None:
+        """Says whom it is about to read: that process may keep it waiting (python_process.py)."""
+        if self._word is not None:
+            self._word[:8] = pid.to_bytes(8, sys.byteorder)
 
     def _look_at_few(self, now_s: float) -> None:
         for pid, tid in self._fast:
             target = self._targets[pid]
+            self._reads(pid)
             for _, stack in target.look((tid,), now_s).items():
                 # Whether a rank waits or computes tells the late one from the others, so it is read with each look.
                 self._saw(pid, tid, stack, target.task(tid) if target.rank else None)
+        self._reads(0)
 
     def _saw(self, pid: int, tid: int, stack: Stack, task: Task | None) -> None:
         at_us = time.monotonic_ns() // 1000

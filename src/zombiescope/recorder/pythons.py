@@ -102,11 +102,14 @@ class PythonTracker:
         heat: dict[int, int] = {}
         for (pid, _), samples in self._heat.items():
             heat[pid] = heat.get(pid, 0) + samples
-        first = set(mains)
-        pids = sorted(self._reasons, key=lambda pid: (pid not in first, -heat.get(pid, 0), -self._reasons[pid]))
+        first, left_out = set(mains), self.process.left_out(now_us)
+        pids = sorted(
+            self._reasons.keys() - left_out, key=lambda pid: (pid not in first, -heat.get(pid, 0), -self._reasons[pid])
+        )
         hottest = sorted(self._heat, key=lambda who: -self._heat[who])
         fast = [who for who in hottest if self._heat[who] >= FAST_SAMPLES][:MOST_HOT]
         chosen = list(dict.fromkeys([*((pid, pid) for pid in mains[:MOST_MAINS]), *fast]))
+        chosen = [who for who in chosen if who[0] not in left_out]
         return {"pids": pids[: 2 * MOST_PROCESSES], "fast": chosen[:MOST_FAST]}
 
     def second(self, now_us: int, waiting: Iterable[int] = (), on_gpu: Iterable[int] = ()) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -28,7 +29,6 @@ from zombiescope.query.pruning import FILE_BYTES
 from zombiescope.query.sample_table import SampleTable
 
 FOLDER = Path(__file__).parent / "page"
-POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 _SCRIPT = re.compile(r'<script[^>]*\bsrc="\./([^"]+)"')
 _STYLE = re.compile(r'<link[^>]*\brel="stylesheet"[^>]*\bhref="\./([^"]+)"')
 _UNPACK = """
@@ -58,6 +58,8 @@ class Built:
     script: str
     """Packed."""
     style: str
+    digest: str = ""
+    """Of the script, as a policy names it."""
 
     @classmethod
     def found(cls, folder: Path = FOLDER) -> Built:
@@ -67,11 +69,21 @@ class Built:
             script, style = (_only(pattern, index, folder) for pattern in (_SCRIPT, _STYLE))
         except FileNotFoundError as error:
             raise NotBuiltError(f"the web page is not built ({error.filename} is missing)") from None
-        return cls(packed(script.encode()), style)
+        return cls(packed(script.encode()), style, _digest(script))
 
     @property
     def size_bytes(self) -> int:
         return len(self.script.encode()) + len(self.style.encode())
+
+
+def _digest(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def _policy(*digests: str) -> str:
+    """Only these scripts run: a name that somehow became an element of the page would not."""
+    allowed = " ".join(digests)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 
 
 def _only(pattern: re.Pattern[str], index: str, folder: Path) -> str:
@@ -128,9 +140,11 @@ def assembled(
     without scripts sees, and what the page gives to copy. `rows`: of the heat map, to begin with."""
     said = "" if rows is None else f' data-rows="{rows}"'
     frozen = {"answers": answers.all(), "samples": samples, "markdown": markdown}
+    first = f'if (!location.hash.includes("=")) history.replaceState(null, "", "#" + {_inside(opens)})'
+    policy = _policy(_digest(first), _digest(_UNPACK), built.digest)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{_escaped(heading)}</title>\n"
@@ -140,7 +154,7 @@ def assembled(
         f"<noscript><p>This page draws with JavaScript, which is switched off here.</p>"
         f"<pre>{_escaped(markdown or heading)}</pre></noscript>\n"
         f'<script type="application/json" id="frozen"{said}>{_inside(frozen)}</script>\n'
-        f'<script>if (!location.hash.includes("=")) history.replaceState(null, "", "#" + {_inside(opens)})</script>\n'
+        f"<script>{first}</script>\n"
         f'<script type="text/plain" id="page">{built.script}</script>\n<script>{_UNPACK}</script>\n</body>\n</html>\n'
     )
 

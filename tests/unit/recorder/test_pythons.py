@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from zombiescope._native import KernelSymbols, Sampler
 from zombiescope.recorder.python_pace import ALLOWED, FAST_S, SLOW_S, Pace
-from zombiescope.recorder.python_process import PythonProcess
+from zombiescope.recorder.python_process import LEFT_OUT_US, PythonProcess
 from zombiescope.recorder.python_reader import PythonReader
 from zombiescope.recorder.python_target import DENIED
 from zombiescope.recorder.pythons import KEPT_US, SOURCE, PythonTracker
@@ -208,3 +209,67 @@ def test_what_it_costs_decides_how_often_it_looks() -> None:
     for _ in range(60):
         pace.spent(0.0, 1.0)
     assert pace.slower == 1.0
+
+
+# --- one that keeps the reader waiting -------------------------------------------------------------------------------
+
+
+def test_a_process_that_keeps_the_reader_waiting_is_left_out_and_the_others_are_seen_again() -> None:
+    """A page of its memory may be a file of a FUSE daemon that never answers. Here a stand-in for the reader sleeps
+    when it is about to read that process: what is tried is whom the recorder leaves out, and when."""
+    process = PythonProcess()
+    process._arguments = [
+        sys.executable, "-S", "-c",
+        "import mmap, os, sys, time\n"
+        "word = mmap.mmap(int(os.environ['ZOMBIESCOPE_LOOKS_AT']), mmap.PAGESIZE)\n"
+        "for line in sys.stdin:\n"
+        "    if '4711' in line:\n"
+        "        word[:8] = (4711).to_bytes(8, sys.byteorder)\n"
+        "        time.sleep(600)\n"
+        "    print('{\"rows\": []}', flush=True)\n",
+    ]  # fmt: skip
+    process.silent_s = process.blocked_s = 0.3
+    try:
+        process.tell(NOW_US, {"pids": [4711, 4712], "fast": []})
+        end_s = time.monotonic() + 20
+        while not process.left_out(NOW_US) and time.monotonic() < end_s:
+            time.sleep(0.1)
+            process.watch()
+        assert process.left_out(NOW_US) == {4711}
+        assert "pid 4711" in process.part().why
+        # THEN it is started again at once, and answers
+        while process.running and time.monotonic() < end_s:
+            process.listen()
+        process.tell(NOW_US + 1_000_000, {"pids": [4712], "fast": []})
+        assert process.running
+        while not (heard := process.listen()) and time.monotonic() < end_s:
+            time.sleep(0.05)
+        assert heard
+        # AND it is looked at again when that time is over
+        assert process.left_out(NOW_US + LEFT_OUT_US + 1) == frozenset()
+    finally:
+        process.stop()
+
+
+def test_the_reader_says_whom_it_is_about_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = PythonReader()
+    with mmap.mmap(-1, mmap.PAGESIZE) as word:
+        reader._word = word
+        said: list[int] = []
+        reader.follow({"pids": [os.getpid()], "fast": []})
+        target = reader._targets[os.getpid()]
+
+        def find(*_: object) -> bool:
+            said.append(int.from_bytes(word[:8], sys.byteorder))
+            return False
+
+        monkeypatch.setattr(type(target), "find", find)
+        reader._look_at_all(0.0)
+        assert said == [os.getpid()]
+        assert word[:8] == bytes(8)
+
+
+def test_whom_the_reader_leaves_out_is_not_asked_for(tracker: PythonTracker) -> None:
+    tracker._reasons = {4711: NOW_US, 4712: NOW_US}
+    tracker.process._left_out = {4711: NOW_US + 1}
+    assert tracker._whom(NOW_US, (), ())["pids"] == [4712]

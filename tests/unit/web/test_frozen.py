@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import subprocess
@@ -77,7 +79,10 @@ def browser(tmp_path: Path, needs: Needs) -> Browser:
 
     def opened(text: str, *places: str) -> list[Shown]:
         file = tmp_path / "page.html"
-        file.write_text(text.replace("</body>", _VISIT.replace("PLACES", json.dumps(places)) + "</body>"))
+        visit = _VISIT.replace("PLACES", json.dumps(places))
+        digest = hashlib.sha256(visit.removeprefix("<script>").removesuffix("</script>").encode()).digest()
+        allowed = f"script-src 'sha256-{base64.b64encode(digest).decode()}' "  # else the page's own policy stops it
+        file.write_text(text.replace("script-src ", allowed, 1).replace("</body>", f"{visit}</body>"))
         done = subprocess.run(
             [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}",
              "--host-resolver-rules=MAP * ~NOTFOUND", "--window-size=1280,1000",
@@ -198,6 +203,14 @@ def test_no_sample_at_all_is_a_page_that_says_so(tmp_path: Path, browser: Browse
     assert re.search(r"No samples \d\d:\d\d:\d\d – \d\d:\d\d:\d\d: the node was idle, its cores [\d.]+% busy", shown), (
         shown
     )
+
+
+def test_no_script_runs_but_those_of_the_page(written: Written) -> None:
+    text = told(written)
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert "unsafe-inline" not in policy.partition("style-src")[0]
+    for script in re.findall(r"<script>(.*?)</script>", text, re.DOTALL):
+        assert base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() in policy
 
 
 # --- more than fits ------------------------------------------------------------------------------------------------
