@@ -150,11 +150,11 @@ def _print_summary(out: Console, audit: Audit, review: BaselineDiff, left_out: i
     counts = Counter(finding.severity for finding in review.new)
     said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
     extra = [f"{len(review.allowed)} accepted"] if review.allowed else []
-    extra += [f"{left_out} milder not shown"] if left_out else []
+    extra += [f"{left_out} lower-severity findings hidden"] if left_out else []
     tail = f" ({', '.join(extra)})" if extra else ""
     looked = f"{audit.units:,} unit files, {audit.enabled:,} services start by themselves"
     what = "this node" if audit.root == "/" else audit.root
-    asked = "; the running systemd was asked" if audit.live else ""
+    asked = "; includes the running systemd" if audit.live else ""
     out.print(f"{said or 'nothing found'}{tail}", style="bold")
     platform = f", a {audit.platform} node" if audit.platform else ""
     out.print(f"{what}{platform}: {looked}{asked}", soft_wrap=True)

@@ -64,8 +64,8 @@ def _print(found: ContainerList) -> None:
     alive = sum(one.alive for one in found.containers)
     failed = sum(one.failed for one in found.containers)
     ended = len(found.containers) - alive
-    bad = f", {human_count(failed)} of them not with 0" if failed else ""
-    counts = f"{human_count(alive)} alive, {human_count(ended)} ended{bad}"
+    bad = "" if not failed else ", all with an error" if failed == ended else f", {human_count(failed)} with an error"
+    counts = f"{human_count(alive)} running, {human_count(ended)} exited{bad}"
     noun = "container" if len(found.containers) == 1 else "containers"
     out.print(f"{human_count(len(found.containers))} {noun}: {counts}")
     _print_loops(out, found.loops)

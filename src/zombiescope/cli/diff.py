@@ -125,7 +125,7 @@ def _print_owners(found: Comparison, top: int) -> None:
     least = _WORTH_SAYING_CORES if known else _WORTH_SAYING_RATIO
     changed = [change for change in found.owners if abs(change.delta) >= least][:top]
     if not changed:
-        console().print("who ran: no change worth saying")
+        console().print("who ran: no significant change")
         return
     rows = table("who ran", "A", "B", "change", right=("A", "B", "change"), wraps="who ran")
     for change in changed:
@@ -148,7 +148,7 @@ def _print_functions(found: Comparison, top: int) -> None:
     changed = [change for change in found.functions if abs(change.self_delta) >= _WORTH_SAYING_RATIO][:top]
     console().print()
     if not changed:
-        console().print("functions: no change worth saying")
+        console().print("functions: no significant change")
         return
     rows = table("self time in", "A", "B", "change", "", right=("A", "B", "change"), wraps="self time in")
     for change in changed:

@@ -359,7 +359,7 @@ def _show(plan: Plan, verdict: Verdict | None, json_: bool, directory: str | Non
     if plan.why_nothing:
         out.print(plan.why_nothing, style="yellow", markup=False)
     elif verdict is None and all(step.state == "planned" for step in plan.changes):
-        out.print(f"nothing was changed; to do it: {command_line('fix', directory)} {_option(plan)} --apply")
+        out.print(f"No changes made. To apply: {command_line('fix', directory)} {_option(plan)} --apply")
     for entry in _logged(plan):
         when = datetime.fromtimestamp(entry.at).astimezone().isoformat(" ", "seconds")
         said = f"  log     {when}  {entry.event:<11} {entry.step} {entry.why}".rstrip()

@@ -56,7 +56,7 @@ def run_trial(
         if not typer.confirm(f"Freeze {suspect.name} for {seconds:g} s?", err=True):
             return 0
     counter = CreatedCgroups(partial(opened, directory, node), cgroup, suspect.unit, suspect.container)
-    note(f"{suspect.name} stands still for {seconds:g} s; then as long is watched again")
+    note(f"freezing {suspect.name} for {seconds:g} s, then watching for another {seconds:g} s")
     answer = _logged(f"incident:{incident.id}", action, frozen, seconds, counter)
     if json_:
         made: dict[str, object] = {

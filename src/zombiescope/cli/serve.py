@@ -153,9 +153,9 @@ def say_token(where: ListenAddress, token: str | None) -> None:
 
 def token_note(where: ListenAddress, token: str | None) -> str:
     if token is None:
-        return "Every user of this machine may read it (--no-token)."
-    who = "Whoever reaches this address" if not where.loopback else "Whoever is on this machine"
-    return f"{who} needs the token after #; it is shown here once, and a new one is made at the next start."
+        return "Every user of this machine can read it (--no-token)."
+    who = "Anyone who opens this address" if where.loopback else "Anyone who opens this address, from any machine,"
+    return f"{who} needs the token (the part after #). It is shown once; a restart creates a new one."
 
 
 def may_show(url: str) -> bool:

@@ -109,7 +109,7 @@ def _print(document: dict[str, Any]) -> None:
         start, end = (clock(round(gap[side] * 1e6), zone) for side in ("from", "to"))
         _print_line("blind", f"{start} – {end}  {gap['source']}: {gap['why']}", "yellow")
     if not document["gaps"]:
-        out.print("  blind    never since it started")
+        out.print("  gaps     none")
     if document["left_out"]:
         out.print(f"  left out stacks of cores {format_list(document['left_out'])}, as asked for")
     for item in document["missing"]:

@@ -26,7 +26,7 @@ KNOWN: dict[Proof, str] = {
 
 MOST_OF_A_NAME = 120
 
-NOTHING_FOUND = "no problem was found in this window, as far as it was recorded"
+NOTHING_FOUND = "no problems found in the recorded part of this window"
 NOTHING_SEEN = "this window cannot be judged: neither cores nor stacks were recorded in it"
 
 

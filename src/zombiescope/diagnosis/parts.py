@@ -30,7 +30,7 @@ class Larger(NamedTuple):
 
     def measurement(self) -> Measurement:
         text = (
-            f"it is a part: {self.what} has {self.share * 100:.0f}% of its kernel time, and this "
+            f"only part of the explanation: {self.what} has {self.share * 100:.0f}% of its kernel time, this pattern "
             f"{self.pattern_share * 100:.0f}%"
         )
         return Measurement(text, round(self.pattern_share, 4), "ratio", "samples", "nothing")

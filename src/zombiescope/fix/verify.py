@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        return {True: "verified", False: "not well yet", None: "not verified"}[self.verified]
+        return {True: "verified", False: "still happening", None: "not verified"}[self.verified]
 
     def document(self) -> dict[str, Any]:
         return {

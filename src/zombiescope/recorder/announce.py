@@ -42,7 +42,7 @@ def started(recorder: Recorder) -> Iterator[str]:
         yield f"  as root everything is recorded:  {config.as_root}"
     if config.diagnose:
         listed = f"'{config.called} status'"
-        yield f"  diagnosed: while it is recorded; incidents are reported here, kept, and listed by {listed}"
+        yield f"  live diagnosis: on; incidents appear here, and {listed} lists them"
         yield f"nothing wrong here? {config.demo}"
 
 

@@ -84,7 +84,7 @@ def test_sarif_to_a_file_and_to_standard_output(cli: Cli, tmp_path: Path) -> Non
 def test_milder_findings_can_be_left_out(cli: Cli) -> None:
     done = cli("audit", "--root", UBUNTU, "--at-least", "critical", "--json")
     assert {finding["severity"] for finding in done.document["findings"]} == {"critical"}
-    assert "9 milder not shown" in cli("audit", "--root", UBUNTU, "--at-least", "critical").out
+    assert "9 lower-severity findings hidden" in cli("audit", "--root", UBUNTU, "--at-least", "critical").out
 
 
 def test_own_entries(cli: Cli, tmp_path: Path) -> None:

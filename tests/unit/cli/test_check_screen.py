@@ -105,14 +105,14 @@ def test_marks_hold_without_colour() -> None:
 
 def test_a_quiet_node_says_so_and_on_how_much_that_rests(tmp_path: Path) -> None:
     lines = page(checked(tmp_path, audit=Audited(running={})), 80, 23)
-    assert lines[1].startswith(" OK        nothing wrong seen in these 10 seconds, on what could be seen:")
+    assert lines[1].startswith(" OK        no problems in 10 s (")
     assert not [line for line in lines if line[:1] in ("✗", "!")]
 
 
 def test_a_quiet_node_that_was_not_wholly_seen_is_not_simply_fine(tmp_path: Path) -> None:
     lacking = [{"source": "stack samples", "why": "denied", "grant": "CAP_PERFMON"}]
     lines = page(checked(tmp_path, audit=Audited(running={}), missing=lacking), 80, 23)
-    assert lines[1].startswith(" OK?       nothing wrong seen in these 10 seconds, on what could be seen: 12 of")
+    assert lines[1].startswith(" OK?       no problems in 10 s (12 of")
     assert lines[2].strip() == "14 sources"
 
 

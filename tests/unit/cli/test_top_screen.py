@@ -58,7 +58,7 @@ def test_a_frame_fills_the_terminal_and_never_more(cpus: int, width: int, height
 def test_the_average_stands_beside_the_core_that_it_hides(cpus: int) -> None:
     shown = text_of(view_of(cpus))
     assert f"core {cpus - 1} is at 100% system for 6 s" in shown
-    assert "the average says" in shown
+    assert "node average" in shown
     assert "100% sys" in shown
 
 
@@ -109,7 +109,7 @@ def test_nothing_measured_is_said_and_is_not_health() -> None:
 
 
 def test_a_quiet_node_is_said_to_be_quiet() -> None:
-    assert "no core is lost to the kernel now" in text_of(view_of(2, 15))
+    assert "no core is starved now" in text_of(view_of(2, 15))
 
 
 def test_help_replaces_the_panels() -> None:

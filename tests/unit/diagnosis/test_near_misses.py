@@ -81,7 +81,7 @@ def test_what_is_not_known_is_told_with_the_call_that_was_made(frames: str, aske
 def test_an_unknown_hog_is_told_by_its_call_and_its_path(tmp_path: Path) -> None:
     scene = Scene().vmstat().hog(f"{CALL} __x64_sys_getdents64 iterate_dir offset_readdir", "lister")
     (incident,) = scene.diagnose(tmp_path).incidents
-    said = "the cause is not known; lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir"
+    said = "lister was busy in the kernel, in getdents64: iterate_dir > offset_readdir; no known pattern matches"
     assert incident.causes[0].summary == f"core 1 starved for 6 s: {said}"
 
 

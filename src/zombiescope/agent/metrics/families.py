@@ -115,8 +115,8 @@ FAMILIES = (
            "one for each part"),
     Family(PART_WORK, "counter", "How often a part did what it is for.", ("part",), PARTS_SHOWN,
            "one for each part"),
-    Family(LOOKS, "counter", "Looks of the doctor."),
-    Family(NEWEST, "gauge", "When the newest record was written; one that stands still is a recorder that does."),
+    Family(LOOKS, "counter", "Diagnosis passes completed."),
+    Family(NEWEST, "gauge", "Unix time of the newest record. If it stops advancing, the recorder has stopped."),
     Family(STARTED, "gauge", "When the recorder began."),
     Family(BUILD, "gauge", "1; which version this is.", ("version",), 1, "one"),
 )  # fmt: skip

@@ -260,7 +260,7 @@ def _units(check: Check) -> list[Text]:
     ]
     lines += [Text(text) for text in units.failed[:2]]
     if not lines:
-        lines = [Text(f"none of {units.services} services restarted or waits for it", "dim")]
+        lines = [Text(f"{units.services} services, none restarting", "dim")]
     elsewhere = [one for one in units.often if one.name not in told and one not in units.waiting]
     if elsewhere:
         most = ", ".join(f"{one.name} {restarts_of(one)}×" for one in elsewhere[:3])
@@ -291,7 +291,7 @@ def _defunct(check: Check) -> list[Text]:
         return [Text("processes cannot be listed", NOT_MEASURED)]
     if not found.lasting:
         return [
-            Text(f"none of {human_count(found.processes)} processes (another kind of zombie than dying cgroups)", "dim")
+            Text(f"none of {human_count(found.processes)} processes (zombie processes, unlike zombie cgroups)", "dim")
         ]
     parent = found.parents[0]
     line = Text(f"{human_count(found.lasting)} of {human_count(found.processes)} processes, ")

@@ -99,7 +99,10 @@ def _title(check: Check, zone: tzinfo, width: int) -> Text:
         (f" {check.node}", "bold"),
         (f"  {check.kernel or '?'}  {len(check.cores.cores)} cores", "dim"),
     )
-    right = Text(f"{check.window.seconds:.1f} s until {clock(check.window.end_us, zone)} ", "dim")
+    right = Text(
+        f"{clock(check.window.start_us, zone)}–{clock(check.window.end_us, zone)} ({check.window.seconds:.0f} s) ",
+        "dim",
+    )
     space = width - left.cell_len - right.cell_len
     if space < 1:
         left.truncate(width, overflow="ellipsis")

@@ -116,11 +116,11 @@ def _sentence(average: CoreTick | None, hottest: Hottest) -> Text:
     core, cpu = hottest.tick, hottest.cpu
     if core.kernel < SATURATED_RATIO:
         most = f"at most {core.kernel * 100:.0f}% of core {cpu}"
-        return Text().append(f"no core is lost to the kernel now: {most}", "dim")
+        return Text().append(f"no core is starved now: {most}", "dim")
     mean = "?" if average is None else f"{average.busy * 100:.0f}%"
     share = f"{core.kernel * 100:.0f}% {core.mode()}"
-    lost = f"core {cpu} is at {share} for {hottest.saturated_s:.0f} s"
-    return Text.assemble((lost, f"bold {colour(core.mode())}"), f" · the average says {mean}")
+    lost = f"core {cpu} at {share} for the last {hottest.saturated_s:.0f} s"
+    return Text.assemble((lost, f"bold {colour(core.mode())}"), f" · node average {mean}")
 
 
 # --- the cores

@@ -116,8 +116,8 @@ def verdict(check: Check) -> Verdict:
         return Verdict(worst.severity, worst.why, worst)
     seen, there = sum(check.sources.values()), len(check.sources)
     on = f"{seen} of {there} sources" if seen < there else f"all {there} sources"
-    words = f"nothing wrong seen in these {check.window.seconds:.0f} seconds, on what could be seen: {on}"
+    words = f"no problems in {check.window.seconds:.0f} s ({on} readable)"
     serious = [finding for finding in check.audit.findings if rank(finding.severity) > 0]
     if serious:
-        words += f"; the audit has {len(serious)} things that may break later"
+        words += f"; audit: {len(serious)} findings that may cause an incident later"
     return Verdict("ok", words)

@@ -72,7 +72,7 @@ def _measurements(case: Case) -> list[Measurement]:
     if instead is not None:
         return [instead]
     if not _is_its_doing(case):
-        text = f"{case.hog.name} itself starts none, and is none of many"
+        text = f"{case.hog.name} starts no processes and is not one of a group of short-lived processes"
         rate = None if made is None else made.added
         return [Measurement(text, rate, "new processes", "counters", "nothing", counter="processes")]
     found = [

@@ -43,7 +43,7 @@ def examine(case: Case) -> Evidence:
             counted("new processes", "processes", case.count("stat", "processes"), "counters"),
         ),
         culprit,
-        f"{culprit.name if culprit else 'a GPU monitor'} keeps the GPU driver busy with its questions",
+        f"{culprit.name if culprit else 'a GPU monitor'} polls the GPU driver so often that it keeps a core busy",
         Fix(
             "query the GPU less often, and keep its driver loaded",
             (

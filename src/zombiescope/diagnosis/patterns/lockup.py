@@ -84,7 +84,7 @@ PATTERN = Pattern(
     confirmed_by="The kernel's own report with a stack: that of the core that is stuck names who is in it. Where that "
     "one spins for a lock, it is a victim, and another stack of the same report may show the holder.",
     refuted_by="No such report during the incident.",
-    remedy="Read the stack; keep the function's caller from doing so much at once, or report it to the kernel's maker.",
+    remedy="Read the stack; reduce the work per call, or report it to your kernel vendor.",
     no_stop_gap="what is stuck in the kernel takes no signal and gives no core back",
     examine=examine,
     symptoms=frozenset({"event"}),

@@ -45,7 +45,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.blamed(actor),
-        f"{actor.name} runs at real-time priority and does not let others have its core",
+        f"{actor.name} runs at real-time priority and starves everything else on its core",
         Fix(
             f"run {actor.name} without real-time priority, or let it sleep",
             tuple(_steps(actor, worst)),

@@ -32,13 +32,15 @@ def _summary(case: Case) -> str:
     announced = said(first) if first is not None else ""
     if case.hog_task is None:
         return (
-            f"{announced}; the cause is not known" if announced else "the cause is not known: no task was sampled there"
+            f"{announced}; no known pattern matches"
+            if announced
+            else "no known pattern matches: no task was sampled there"
         )
     who = _who(case)
     if case.frames:
         asked = system_call(case.frames)
         who += " in the kernel" + (f", in {asked}" if asked else "") + f": {' > '.join(case.frames[-2:])}"
-    return f"{announced}; the cause is not known, {who}" if announced else f"the cause is not known; {who}"
+    return f"{announced}; {who}; no known pattern matches" if announced else f"{who}; no known pattern matches"
 
 
 def _who(case: Case) -> str:
@@ -120,10 +122,10 @@ PATTERN = Pattern(
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
     confirmed_by="Nothing: it is what remains.",
     refuted_by="Any pattern that is confirmed.",
-    remedy="Look at the flame graph of the guilty seconds beside that of quiet ones.",
-    stop_gap="move it off the cores that serve the network card or the trainer: it takes as long, and "
-    "nobody waits behind it",
-    no_lasting="the cause is not known, so nothing is known that would end it",
+    remedy="Compare the flame graph of those seconds with that of quiet ones.",
+    stop_gap="pin it away from the cores of the network card and the trainer; it will take just as long, but no longer "
+    "delay them",
+    no_lasting="the cause is unknown",
     examine=examine,
     culprit="Not known.",
 )

@@ -24,7 +24,9 @@ def examine(case: Case) -> Evidence:
     who = writers(count, list(stalled.facts["waiters"]))
     tasks = [one for one in case.facts.waiting if one.kind == "writeback" and one.resource == resource]
     most = max((one.bytes_per_s or 0 for one in tasks), default=0)
-    summary = f"{where_to} takes next to nothing: {who} could write {slow / 1e6:.2f} MB/s for {lasted_s(stalled):.0f} s"
+    summary = (
+        f"writes to {where_to} have stalled: {who} managed only {slow / 1e6:.2f} MB/s for {lasted_s(stalled):.0f} s"
+    )
     evidence = (
         measured(f"{who} stood in balance_dirty_pages", count, "tasks", "waiting", True),
         measured(f"none of them could write more than {most / 1e6:.2f} MB/s", most, "bytes/s", "waiting", True),
@@ -50,7 +52,7 @@ def _fix() -> Fix:
         (
             command("grep -E 'Dirty|Writeback' /proc/meminfo", "how much waits to be written"),
             command("dmesg -T | grep -iE 'timeout|reset|i/o error|nvme'", "whether the disk has trouble"),
-            note("a cloud volume without credits takes next to nothing: look at its limits at the provider"),
+            note("a cloud volume without credits accepts almost no writes: check its limits at the provider"),
             advice(
                 "a slow disk need not hold up the others: its own share of dirty memory is "
                 "/sys/class/bdi/MAJOR:MINOR/max_ratio"

@@ -214,7 +214,7 @@ def _unnamed(culprit: Culprit | None) -> str:
 
 def _fix(case: Case, culprit: Actor | None) -> Fix:
     steps = [*stop_what(case.facts, culprit, "leaks memory cgroups")]
-    steps.append(command("zombiescope cgroups", "do they still grow?"))
+    steps.append(command("zombiescope cgroups", "check that the count stops growing"))
     act = Act(RELEASE, tuple((str(number), path) for number, path in enumerate(_places(case))))
     steps += [replace(step, act=act) if step.kind == "advice" else step for step in _release(_pinned(case))]
     if case.facts.kernel is not None and case.facts.kernel < NUMA_STAT_WALKS_BEFORE:
@@ -283,7 +283,7 @@ PATTERN = Pattern(
     numbers_tell=True,
     signatures=(NUMA_STAT, STAT, STAT_V2, USAGE, LIMIT, EMPTY, SLAB, RECLAIM, GENERATIONS),
     hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
-    culprit="Who makes and removes the cgroups: a unit or container that restarts for ever.",
+    culprit="The unit or container that creates and removes the cgroups, usually one that crash-loops.",
     known_from="GitHub 2019, Pinterest 2026, cadvisor 1774 and 2259, dd8657b6c1cb, 42a300353577; measured on 6.18 with "
     "20,000, and file by file on 4.19.81 with 12,000",
 )

@@ -97,7 +97,7 @@ def _of_event(event: Event, severity: Severity) -> Symptom:
 
 DETECTOR = Detector(
     kind="container_restarted",
-    title="a container restarts for ever",
+    title="a container crash-loops",
     reported_when="a container was started three times or more, by a restart policy or by kubelet, or new ones of one "
     "kind keep failing; jobs that end with 0 are none",
     find=find,

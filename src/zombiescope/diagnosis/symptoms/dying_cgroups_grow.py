@@ -18,8 +18,8 @@ def find(facts: Facts) -> Iterator[Symptom]:
         DETECTOR,
         facts.start_us,
         facts.end_us,
-        f"{grown.dying:,} more dying memory cgroups than {grown.seconds:.0f} s before: {grown.dying_per_hour:,.0f} an "
-        f"hour if it went on like this, which {grown.seconds:.0f} s cannot tell",
+        f"{grown.dying:,} new dying memory cgroups in {grown.seconds:.0f} s (about {grown.dying_per_hour:,.0f}/h if "
+        "sustained; too short to extrapolate)",
         "warning" if grown.dying >= DYING_GROW_PER_S * grown.seconds else "info",
         group="memory cgroups",
         facts={"dying": grown.dying, "per_hour": grown.dying_per_hour},

@@ -54,7 +54,7 @@ def test_a_core_busy_with_programs_is_none(tmp_path: Path) -> None:
     rows = [core(at, cpu, user=990, system=10) for at in range(10) for cpu in (0, 1)]
     check = checked(tmp_path, {"cores": rows})
     assert not check.findings
-    assert verdict(check).text.startswith("nothing wrong seen in these 10 seconds, on what could be seen: all ")
+    assert verdict(check).text.startswith("no problems in 10 s (all ")
 
 
 def test_softirqs_that_hold_a_core_are_called_so(tmp_path: Path) -> None:
