@@ -41,7 +41,7 @@ def verified(entries: list[Entry]) -> bool | None:
     """What was found after the last change; None where nobody has looked since, or it could not be known."""
     for entry in reversed(entries):
         if entry.event == "verified":
-            return {"verified": True, "still happening": False, "not well yet": False}.get(entry.why)
+            return {"fixed": True, "verified": True, "still happening": False, "not well yet": False}.get(entry.why)
         if entry.event in ("applying", "applied", "failed", "undoing", "undone", "undo-failed"):
             return None
     return None

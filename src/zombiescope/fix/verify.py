@@ -1,7 +1,7 @@
 """Whether it helped: what the recorder wrote after the last step, over a stated window.
 
 Each check says yes, no, or that it cannot know; and nothing is verified as long as one of them cannot. A node that
-nobody records, a window that is too short, a source that was blind: all of these are "not verified", never "well".
+nobody records, a window that is too short, a source that was blind: all of these are "can't tell", never "fixed".
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        return {True: "verified", False: "still happening", None: "not verified"}[self.verified]
+        return {True: "fixed", False: "still happening", None: "can't tell"}[self.verified]
 
     def document(self) -> dict[str, Any]:
         return {

@@ -92,7 +92,7 @@ def test_applied_without_a_recorder_it_is_not_verified(cli: Here, place: Path, b
     assert done.code == 3
     assert steps(done.document)[f"unit.disable:{UNIT}"]["state"] == "applied"
     assert done.document["verified"] is None
-    assert done.document["verification"]["verdict"] == "not verified"
+    assert done.document["verification"]["verdict"] == "can't tell"
     assert bus.changes() == [f"disable {UNIT}", f"stop {UNIT}"]
     again = cli("fix", str(place), "--incident", name, "--json")
     assert steps(again.document)[f"unit.disable:{UNIT}"]["state"] == "applied"

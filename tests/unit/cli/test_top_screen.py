@@ -57,7 +57,7 @@ def test_a_frame_fills_the_terminal_and_never_more(cpus: int, width: int, height
 @pytest.mark.parametrize("cpus", [2, 96, 192])
 def test_the_average_stands_beside_the_core_that_it_hides(cpus: int) -> None:
     shown = text_of(view_of(cpus))
-    assert f"core {cpus - 1} is at 100% system for 6 s" in shown
+    assert f"core {cpus - 1} at 100% system for the last 6 s" in shown
     assert "node average" in shown
     assert "100% sys" in shown
 

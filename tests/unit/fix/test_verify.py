@@ -99,7 +99,7 @@ def test_a_core_that_is_still_lost_speaks_against_it(tmp_path: Path) -> None:
 def test_what_was_not_counted_is_not_known(tmp_path: Path) -> None:
     found = verdict(Scene().hog("", "python", share=0.3), tmp_path)
     assert found.verified is None
-    assert found.word == "not verified"
+    assert found.word == "can't tell"
     assert check(found, "leak").ok is None
 
 

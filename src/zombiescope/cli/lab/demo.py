@@ -122,7 +122,7 @@ def _repair(recorder: PrivateRecorder, incident: str | None, say: Say) -> None:
 
 def _tell_verdict(said: dict[str, Any], say: Say) -> None:
     checked = said.get("verification") or {}
-    say(f"{checked.get('verdict', 'not verified')}")
+    say(str(checked.get("verdict", "can't tell")))
     for check in checked.get("checks", ()):
         say(f"  {check['text']}")
 

@@ -166,19 +166,22 @@ def _impact(incident: Incident, best: Cause) -> Iterator[ReportLine]:
 
 
 def _evidence(cause: Cause, clock: Clock, wordy: bool) -> Iterator[ReportLine]:
-    shown = list(cause.chain) if wordy else _folded(cause.chain)
+    shown = list(cause.chain) if wordy else _folded(cause)
     if not shown:
         return
     yield ReportLine(text=(("  Evidence", "bold"),))
     width = max(len(link.step) for link in shown)
     for link in shown:
-        yield ReportLine(((f"    {link.step:<{width}}  ", "cyan"),), ((link.fact, ""),), _where(link, clock))
+        fact = link.fact if wordy or not link.path else " > ".join(link.path[-2:])
+        means = f": {link.means}" if fact != link.fact and link.means else ""
+        yield ReportLine(((f"    {link.step:<{width}}  ", "cyan"),), ((fact + means, ""),), _where(link, clock))
     if folded := len(cause.chain) - len(shown):
         yield ReportLine(text=((f"    + {folded} more: --verbose", "dim"),))
 
 
-def _folded(chain: tuple[Link, ...]) -> list[Link]:
-    """One symptom from each table, the heaviest; no culprit that the step before it names."""
+def _folded(cause: Cause) -> list[Link]:
+    """One symptom from each table, the heaviest; no culprit that the headline names."""
+    chain = cause.chain
     shown: list[Link] = []
     tables: set[str | None] = set()
     has_measured = any(link.step == "symptom" and link.source != "events" for link in chain)
@@ -187,7 +190,7 @@ def _folded(chain: tuple[Link, ...]) -> list[Link]:
             if link.source in tables or (link.source == "events" and has_measured):
                 continue
             tables.add(link.source)
-        if link.step == "culprit" and shown and link.fact in shown[-1].fact:
+        if link.step == "culprit" and shown and (link.fact in shown[-1].fact or link.fact in cause.summary):
             continue
         if link.step == "hog" and any(one.step == "symptom" and one.source == link.source for one in shown):
             continue

@@ -34,7 +34,7 @@ def test_the_founding_case_is_the_verdict(tmp_path: Path) -> None:
     assert "reported when the kernel held one core for 95% of a second or more" in finding.evidence[0].text
     # AND why, with the numbers that say so and what to do
     assert (finding.pattern, finding.rule) == ("zombie-memcg", "core-saturated")
-    assert "that amazon-ecs-agen (ecs.service) leaks" in finding.why
+    assert "leaked by amazon-ecs-agen (ecs.service)" in finding.why
     assert "systemctl disable --now ecs.service" in finding.fix
     said = verdict(check)
     assert (said.severity, said.text) == ("critical", finding.why)

@@ -107,8 +107,8 @@ def test_growth_is_said_as_extrapolated(tmp_path: Path) -> None:
     assert (check.cgroups.growth.dying, check.cgroups.growth.total) == (18, 18)
     (finding,) = found(check, "dying-cgroups-grow")
     assert finding.severity == "warning"
-    assert "18 more dying memory cgroups" in finding.why
-    assert "6,480 an hour if it went on like this, which 10 s cannot tell" in finding.why
+    assert "18 new dying memory cgroups" in finding.why
+    assert "about 6,480/h if sustained" in finding.why
 
 
 def test_growth_that_was_not_counted_is_unknown(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ RULE = Finding("f1", "restart-always", "x.service", "critical", "restarts for ev
 def test_the_audit_is_no_verdict_on_these_seconds(tmp_path: Path) -> None:
     check = checked(tmp_path, audit=Audited((RULE,)))
     assert verdict(check).severity == "ok"
-    assert "the audit has 1 things that may break later" in verdict(check).text
+    assert "audit: 1 findings that may cause an incident later" in verdict(check).text
     assert check.all_findings() == [RULE]
 
 
