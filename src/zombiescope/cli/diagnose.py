@@ -31,6 +31,7 @@ EXAMPLES = examples(
     "diagnose --live 30s",
     "diagnose --incident 457ef009e0",
     "diagnose --ray-job 02000000 --last 6h",
+    "diagnose --job slurm/4711.0        # which of its ranks was late, and why",
     "diagnose node-a.zscope node-b.zscope",
     "diagnose incident.zscope -o report.html",
     "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
@@ -113,8 +114,9 @@ def _check(question: DiagnoseQuestion, output: Path | None, *, alone: bool) -> N
         raise typer.BadParameter(f"--output {output}: the name must end in .html or .md")
     if not alone:
         raise typer.BadParameter("--live records what it looks at; leave out DIR and the window")
-    if sum(1 for one in (question.ray_job, question.pod, question.incident) if one) > 1:
-        raise typer.BadParameter("--ray-job, --pod and --incident: give one of them")
+    named = (question.ray_job, question.pod, question.job, question.slurm_job, question.incident)
+    if sum(1 for one in named if one) > 1:
+        raise typer.BadParameter("--job, --slurm-job, --ray-job, --pod and --incident: give one of them")
 
 
 def _require_recorded(recording: Recording, question: DiagnoseQuestion) -> None:

@@ -17,12 +17,13 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.query.containers import Container, containers
 from zombiescope.query.events import events
+from zombiescope.query.jobs import Job, jobs
 from zombiescope.store import columns
 from zombiescope.store.container_names import ContainerName, fits_pod, uid
 from zombiescope.store.event import Event
 from zombiescope.store.reader import Recording
 
-WorkloadKind = Literal["Ray job", "pod"]
+WorkloadKind = Literal["Ray job", "pod", "job", "Slurm job"]
 _UIDS = ("uid", "pod_uid", "container", "container_id")
 _LEAST_ID = 8
 """Container ids are shortened by people; less than this is chance."""
@@ -44,6 +45,8 @@ class Workload:
 
 def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end_us: int) -> Workload | None:
     """None: nothing in the window knows it."""
+    if kind in ("job", "Slurm job"):
+        return _of_ranks(recording, name, start_us, end_us, slurm=kind == "Slurm job")
     own = [event for event in events(recording, start_us, end_us) if _names(event, name)]
     ids = {name, *(str(event.fields[key]) for event in own for key in _UIDS if event.fields.get(key))}
     boxes = _containers(recording, name, start_us, end_us) if kind == "pod" else []
@@ -54,6 +57,27 @@ def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end
     if not moments:
         return None
     return Workload(min(moments), max(moments), len(own), len(tasks), frozenset(cpus))
+
+
+def _of_ranks(recording: Recording, name: str, start_us: int, end_us: int, *, slurm: bool) -> Workload | None:
+    """A distributed job, by its ranks; of a Slurm job every step."""
+    ranks = [one for job in jobs(recording, start_us, end_us) if _is_meant(job, name, slurm=slurm) for one in job.ranks]
+    if not ranks:
+        return None
+    pids = {one.pid for one in ranks}
+    rows = columns.records(recording.table("tasks", start_us, end_us, ("task", "pid")))
+    tasks = [int(row["task"]) for row in rows if row["pid"] in pids]
+    _, cpus = _samples(recording, tasks, start_us, end_us)
+    from_us = max(start_us, min(one.from_us for one in ranks))
+    to_us = min(end_us, max(end_us if one.to_us is None else one.to_us for one in ranks))
+    return Workload(from_us, to_us, 0, len(ranks), frozenset(cpus))
+
+
+def _is_meant(job: Job, name: str, *, slurm: bool) -> bool:
+    if not slurm:
+        return job.is_called(name)
+    own = job.id.partition("/")[2]
+    return job.kind == "slurm" and name in (own, own.partition(".")[0])
 
 
 def only(found: Diagnosis, workload: Workload) -> tuple[Incident, ...]:

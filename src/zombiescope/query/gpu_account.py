@@ -72,12 +72,12 @@ class Waited:
 class GpuSeconds:
     """One line of the account. What a line is not about is null."""
 
-    gpu: Annotated[int | None, Field("gpu")]
+    gpu: Annotated[int | None, Field("gpu", "count")]
     job: Annotated[
         str | None,
         Field("job", means="slurm/ID, ray/ID, torchrun/RUN, kubernetes/NAMESPACE/OWNER; else pod, container or unit"),
     ]
-    rank: Annotated[int | None, Field("rank")]
+    rank: Annotated[int | None, Field("rank", "count")]
     pid: Annotated[int | None, Field("pid")]
     comm: Annotated[str | None, Field("program")]
     pod: Annotated[str | None, Field(means="namespace/name, where it is known")]

@@ -144,11 +144,11 @@ def of_job(recording: Recording, job: Job, start_us: int, end_us: int) -> dict[i
     return activity.activities(looked, waiting(recording, start_us, end_us), pids, start_us, end_us, ran)
 
 
-def grid(job: Job, doing: Mapping[int, Activity]) -> Grid | None:
-    """None where fewer than two ranks can be compared."""
+def grid(job: Job, doing: Mapping[int, Activity], least: int = 2) -> Grid | None:
+    """None where fewer ranks can be compared."""
     judged = [one for one in job.ranks if one.rank is not None and one.rank not in job.twice and one.pid in doing]
     judged = judged[:MOST_RANKS]
-    if len(judged) < 2:
+    if len(judged) < least:
         return None
     found = [doing[one.pid] for one in judged]
     cells = np.stack([one.cells for one in found])
@@ -172,14 +172,21 @@ def lost_to(made: Grid) -> Mask:
     return found
 
 
-def late(made: Grid, steps: Sequence[Step] = ()) -> list[Late]:
-    """In the order of time."""
+def shares(made: Grid) -> npt.NDArray[np.float64]:
+    """Of each rank, the part of the time around each second that was lost to it."""
     lost = lost_to(made)
     enough = made.known.sum(axis=0) >= max(2.0, KNOWN_SHARE * len(made.ranks))
     by_second = lost.reshape(len(made.ranks), made.seconds, CELLS).sum(axis=2).astype(float)
-    seen = enough.reshape(made.seconds, CELLS).sum(axis=1).astype(float)
-    smooth = _smooth(by_second) / np.maximum(1.0, _smooth(seen[None, :]))
-    smooth[:, _smooth(seen[None, :])[0] < CELLS] = 0.0
+    seen = _smooth(enough.reshape(1, made.seconds, CELLS).sum(axis=2).astype(float))
+    found = _smooth(by_second) / np.maximum(1.0, seen)
+    found[:, seen[0] < CELLS] = 0.0
+    return found
+
+
+def late(made: Grid, steps: Sequence[Step] = ()) -> list[Late]:
+    """In the order of time."""
+    lost = lost_to(made)
+    smooth = shares(made)
     found = []
     for row in range(len(made.ranks)):
         others = np.delete(smooth, row, axis=0).max(axis=0)

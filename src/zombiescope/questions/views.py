@@ -211,9 +211,22 @@ class DiagnoseQuestion(Question):
         only="command",
     )
 
+    job: str | None = parameter(
+        None,
+        "What happened to this distributed job, as `gpu` names it (slurm/4711.0, Job/train): its time and its ranks.",
+        metavar="ID",
+        only="command",
+    )
+    slurm_job: str | None = parameter(
+        None, "The same of this Slurm job: 4711, or a step 4711.0.", metavar="ID", only="command"
+    )
+
     @property
-    def subject(self) -> tuple[Literal["Ray job", "pod"], str] | None:
-        return ("Ray job", self.ray_job) if self.ray_job else ("pod", self.pod) if self.pod else None
+    def subject(self) -> tuple[Literal["Ray job", "pod", "job", "Slurm job"], str] | None:
+        asked: tuple[tuple[Literal["Ray job", "pod", "job", "Slurm job"], str | None], ...] = (
+            ("Ray job", self.ray_job), ("pod", self.pod), ("job", self.job), ("Slurm job", self.slurm_job),
+        )  # fmt: skip
+        return next(((kind, name) for kind, name in asked if name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from zombiescope.query.late_ranks import AllWait, Late
 from zombiescope.store.columns import Mask
 from zombiescope.store.hangs import NEVER, thing
 
+LEAST_PAST_S = 10
 _COLLECTS = ("gc_collect_main", "_PyGC_Collect", "PyGC_Collect", "gc_collect_with_callback", "gc_collect_region",
              "deduce_unreachable", "visit_decref", "visit_reachable", "subtract_refs")  # fmt: skip
 _RECLAIMS = ("try_charge_memcg", "try_charge", "mem_cgroup_handle_over_high", "try_to_free_mem_cgroup_pages",
@@ -66,18 +67,18 @@ def _is_ordinary(one: Late) -> bool:
 
 
 def _is_usual(facts: Facts, one: Late) -> bool:
-    """It is as late as it was in the minute before, and not by much: what it does is more than what others do."""
+    """It was as late in most of the minute before, and not by much: it does more than the others in each step."""
     if one.ratio >= RANK_LATE_ALWAYS_RATIO:
         return False
     past = facts.before(max(one.from_us, facts.start_us + 1), RANK_PAST_US)
     if past is None:
         return False
     for grid in late_ranks.read(past.recording, past.start_us, past.end_us, lambda job: job.id == one.job.id):
-        lost = late_ranks.lost_to(grid)
-        known = max(1, int(grid.known.any(axis=0).sum()))
-        for rank, cells in zip(grid.ranks, lost, strict=True):
-            if rank.pid == one.rank.pid:
-                return bool(cells.sum() / known >= RANK_LATE_USUAL_SHARE * one.ratio)
+        shares = late_ranks.shares(grid)
+        mine = next((row for row, rank in enumerate(grid.ranks) if rank.pid == one.rank.pid), None)
+        if mine is not None and shares.shape[1] >= LEAST_PAST_S:
+            as_late = shares[mine] >= RANK_LATE_USUAL_SHARE * one.ratio
+            return bool(as_late.mean() >= RANK_LATE_USUAL_SHARE)
     return False
 
 
