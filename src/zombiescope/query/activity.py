@@ -88,8 +88,16 @@ class Activity:
     span: Span
     cells: Cells
     doing: tuple[Doing, ...]
-    why: dict[int, str]
-    """State -> what it waits for, where the kernel says: a disk, a server, workers that were stopped."""
+    waits: tuple[tuple[int, int, int, str], ...]
+    """(from, to, state, what it waited for), where the kernel says: a disk, a server, workers that were stopped."""
+
+    def why(self, state: int, from_us: int, to_us: int) -> str | None:
+        """What it waited for in most of a span; itself before what feeds it."""
+        found: Counter[str] = Counter()
+        for began_us, ended_us, kind, what in self.waits:
+            if kind == state and began_us < to_us and ended_us > from_us:
+                found[what] += min(ended_us, to_us) - max(began_us, from_us)
+        return found.most_common(1)[0][0] if found else None
 
     def places(self, cells: npt.NDArray[np.bool_]) -> Counter[str]:
         """Where its main thread was in these cells, each look once."""
@@ -171,10 +179,8 @@ def _activity(
         cells[_painted(span, each)] = of_doing(each)
     if ran is not None:
         _starve(cells, ran.get(pid))
-    why: dict[int, str] = {}
-    for task in waits:
-        _paint_wait(cells, span, task, pid, why)
-    return Activity(pid, span, cells, doing, why)
+    said = [one for task in waits if (one := _paint_wait(cells, span, task, pid)) is not None]
+    return Activity(pid, span, cells, doing, tuple(said))
 
 
 def _painted(span: Span, doing: Doing) -> slice:
@@ -194,20 +200,19 @@ def _starve(cells: Cells, ran: npt.NDArray[np.float64] | None) -> None:
             part[wanted[: round(lacks * CELLS)]] = CORE
 
 
-def _paint_wait(cells: Cells, span: Span, task: WaitingTask, pid: int, why: dict[int, str]) -> None:
+def _paint_wait(cells: Cells, span: Span, task: WaitingTask, pid: int) -> tuple[int, int, int, str] | None:
     """What the kernel said of it or of a child: over what a look at its Python saw."""
-    at = span.between(task.since_us, task.at_us + 1)
     if task.kind in (STOPPED, SUSPENDED):
         state = STOPS
-        why[STOPS] = "it is stopped by a signal" if task.pid == pid else f"{task.comm} was stopped by a signal"
+        what = "it was stopped by a signal" if task.pid == pid else f"{task.comm} was stopped by a signal"
     elif task.kind not in NEVER:
-        state = STORAGE
-        why[STORAGE] = thing(task.kind, task.resource)
+        state, what = STORAGE, thing(task.kind, task.resource)
     else:
-        return
-    part = cells[at]
+        return None
+    part = cells[span.between(task.since_us, task.at_us + 1)]
     # A child holds its parent up only while that waits for it.
     part[slice(None) if task.pid == pid else np.isin(part, (DATA, STORAGE, OTHER, UNKNOWN))] = state
+    return task.since_us, task.at_us, state, what
 
 
 def _parent(task: WaitingTask) -> int | None:

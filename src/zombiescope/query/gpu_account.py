@@ -396,7 +396,8 @@ def _idle(known: _Known, gpu: int, from_us: int, to_us: int, usual: float, there
     which = f"pid {lead.tenant.pid}" if number is None else f"rank {number}, pid {lead.tenant.pid}"
     who = f"{lead.tenant.comm or 'its process'} ({which})"
     said = f"{who} {_FOR[state]}" + (f" in {where[0][0]}" if where else "")
-    why = {"stopped": doing.why.get(activity.STOPS), "storage": doing.why.get(activity.STORAGE)}.get(state)
+    number_of = {"stopped": activity.STOPS, "storage": activity.STORAGE}.get(state)
+    why = None if number_of is None else doing.why(number_of, from_us, to_us)
     text = f"{head}: {said}" + (f"; {why}" if why else "") + (f" ({phase})" if phase else "")
     return IdleSpan(
         gpu, from_us, to_us, seconds, round(usual, 1), lead.job, number, lead.tenant.pid, phase, state, text

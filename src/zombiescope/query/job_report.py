@@ -242,7 +242,8 @@ def _merged(found: Sequence[NodeJob], offsets: Sequence[float]) -> tuple[Grid, l
             moved = tuple(replace(each, from_us=each.from_us + back_us, to_us=each.to_us + back_us)
                           for each in grid.doing[row].doing)  # fmt: skip
             ranks.append(rank)
-            doing.append(Activity(rank.pid, span, cells, moved, grid.doing[row].why))
+            said = tuple((a + back_us, b + back_us, state, what) for a, b, state, what in grid.doing[row].waits)
+            doing.append(Activity(rank.pid, span, cells, moved, said))
             known.append(masks[0])
             waits.append(masks[1])
             nodes.append(one.node)

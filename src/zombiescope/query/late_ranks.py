@@ -35,7 +35,7 @@ LATE_RATIO = 0.12
 LATE_TIMES = 3.0
 """As much as any other rank."""
 LATE_LEAST_S = 6
-APART_S = 4
+APART_S = 1
 LATE_LEAST_TIMES = 3
 """How often it was late; or once for so long:"""
 STALL_S = 10.0
@@ -242,7 +242,7 @@ def _late(made: Grid, lost: Mask, row: int, first: int, last: int, steps: Sequen
     mine = [one for one in steps if one.pid in pids and from_us <= one.at_us < to_us]
     many_steps = max(Counter(one.pid for one in mine).values(), default=0) or None
     stuck = longest_s >= HANG_S and longest_s >= 0.9 * (to_us - from_us) / 1e6
-    why = {"stopped": doing.why.get(activity.STOPS), "storage": doing.why.get(activity.STORAGE)}.get(state)
+    why = doing.why(NAMES.index(state), from_us, to_us)
     return Late(
         made.job, rank, from_us, to_us, len(at) * CELL_US / 1e6, times, state, where[0][0] if where else None, why,
         len(waiters), place, many_steps, stuck, _phase(doing, cells), states,

@@ -18,6 +18,8 @@ from zombiescope.agent.metrics.cgroups_account import CgroupsAccount
 from zombiescope.agent.metrics.cores_account import CoresAccount
 from zombiescope.agent.metrics.cost_account import CostAccount
 from zombiescope.agent.metrics.events_account import EventsAccount
+from zombiescope.agent.metrics.gpu_seconds_account import TABLES as GPU_TABLES
+from zombiescope.agent.metrics.gpu_seconds_account import GpuSecondsAccount
 from zombiescope.agent.metrics.gpus_account import GpusAccount
 from zombiescope.agent.metrics.incident_account import IncidentAccount
 from zombiescope.agent.metrics.missing_sources import MissingSources
@@ -79,6 +81,7 @@ class Books:
         self.cgroups = CgroupsAccount(tally)
         self.events = EventsAccount(tally, since_us)
         self.gpus = GpusAccount(tally)
+        self.gpu_seconds = GpuSecondsAccount(tally)
         self.cost = CostAccount(tally, context.node_dir)
         self.incidents = IncidentAccount(tally, context.node_dir, since_us / 1e6)
         tally.set(families.BUILD, 1, importlib.metadata.version("zombiescope"))
@@ -88,6 +91,8 @@ class Books:
             self._begin_run(header)
         counted = frame.wall_us > self._since_us
         for block in frame.blocks:
+            if block.table.name in GPU_TABLES:
+                self.gpu_seconds.update(block, counted)
             if block.table is schema.CORES:
                 self.cores.update(block, counted)
             elif block.table is schema.COST:
@@ -99,6 +104,7 @@ class Books:
         self.events.update(frame, counted)
         if frame.closes:
             self.cgroups.end_segment()
+            self.gpu_seconds.end_segment()
         self._newest_us = frame.wall_us
         self._tally.set(families.NEWEST, frame.wall_us / 1e6)
 
@@ -122,4 +128,5 @@ class Books:
         for account in (self.cores, self.cgroups, self.cost):
             account.publish()
         self.gpus.publish(self._newest_us)
+        self.gpu_seconds.publish()
         self.incidents.poll()

@@ -10,6 +10,7 @@ from zombiescope.agent.tally import Family
 CORES, UNITS, LEAKERS, KINDS, CAUSES, SOURCES, GPUS = 1024, 50, 20, 128, 64, 64, 64
 PARTS_SHOWN = 32
 GPUS_SHOWN = 16
+GPU_OWNERS, GPU_STATES = 32, 10
 """With figures of their own: as many as a machine has. Of more only what they lost is told."""
 
 SATURATED = "zombiescope_core_saturated_seconds_total"
@@ -33,6 +34,9 @@ GPU_TEMPERATURE = "zombiescope_gpu_temperature_celsius"
 GPU_HELD = "zombiescope_gpu_clocks_held_down_seconds_total"
 GPU_ERRORS = "zombiescope_gpu_errors_total"
 GPU_OK = "zombiescope_gpu_ok"
+GPU_INFO = "zombiescope_gpu_info"
+GPU_PROCESS_INFO = "zombiescope_gpu_process_info"
+JOB_GPU_SECONDS = "zombiescope_job_gpu_seconds_total"
 INCIDENTS = "zombiescope_incidents_total"
 INCIDENT_OPEN = "zombiescope_incident_open"
 CPU = "zombiescope_cpu_seconds_total"
@@ -92,6 +96,14 @@ FAMILIES = (
            ("gpu", "kind"), 8 * GPUS_SHOWN, "one for each GPU up to 16, and kind"),
     Family(GPU_OK, "gauge", "1 while a GPU answers; 0: it is lost, needs a reset, or cannot be read.", ("gpu",),
            GPUS_SHOWN, "one for each GPU up to 16"),
+    Family(GPU_INFO, "gauge", "1; which GPU has this number, for joins with dcgm-exporter.",
+           ("gpu", "uuid", "pci_bus_id", "model"), GPUS_SHOWN, "one for each GPU up to 16"),
+    Family(GPU_PROCESS_INFO, "gauge", "Processes on a GPU, by whose they are.",
+           ("gpu", "uuid", "namespace", "pod", "container", "owner"), 4 * GPU_OWNERS,
+           "one for each container or unit on each GPU, 128 in all"),
+    Family(JOB_GPU_SECONDS, "counter", "GPU seconds by job, and what the GPU did or waited for: busy, host, data, "
+           "collective, storage, throttled, stopped, unused, unknown. All together are GPUs x time.",
+           ("namespace", "owner", "state"), GPU_OWNERS * GPU_STATES, "32 owners and 10 states, the others together"),
     Family(INCIDENTS, "counter", "Incidents that the diagnosis found, by their first cause.", ("cause", "severity"),
            3 * CAUSES, "one for each pattern and severity that was found"),
     Family(INCIDENT_OPEN, "gauge", "Incidents that go on.", ("cause", "severity"), 3 * CAUSES,
