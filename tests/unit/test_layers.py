@@ -43,7 +43,7 @@ ROOMS = {
     # The face for scripts and notebooks: the reader's tables and the commands' answers (0060).
     "notebook": {"notebook", "documents", "questions", "diagnosis", "query", "store"},
     # Follows a recording as `top` does; the recorder's settings and the form of an address have one place each.
-    "agent": {"agent", "node", "web", "questions", "recorder", "store", "query", "kernel"},
+    "agent": {"agent", "node", "web", "questions", "recorder", "store", "query", "kernel", "symbols"},
     "cli": {
         "cli", "agent", "assistant", "documents", "questions", "web", "fleet", "imports", "fix", "model", "diagnosis",
         "audit", "lab", "query", "store", "kernel", "_mark",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +15,13 @@ from zombiescope.cli.recording_argument import opened
 from zombiescope.questions.window import WindowQuestion
 
 if TYPE_CHECKING:
+    from zombiescope.imports.flight_recorder import Behind
     from zombiescope.query.job_report import JobReport, LateRank, NodeJob
 
 EXAMPLES = examples(
     "fleet job ./fleet --job 4711.0                # a Slurm job and step",
     "fleet job ./fleet --job Job/train --last 10m",
+    "fleet job ./fleet --job 4711.0 --dumps /tmp/nccl_trace_rank_0 --dumps dumps/",
     "fleet job s3://recordings/prod --job llama-7 --json | jq '.late'",
 )
 AROUND_US = 30_000_000
@@ -40,6 +44,12 @@ def command(
     ] = None,
     start: Annotated[str | None, typer.Option("--from", metavar="T", help="From T: ISO or Unix seconds.")] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="T", help="Up to T.")] = None,
+    dumps: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--dumps", metavar="PATH", help="Dumps of PyTorch's flight recorder: NAME_RANK files, or their directory."
+        ),
+    ] = None,
     why: Annotated[bool, typer.Option("--why/--no-why", help="Diagnose the nodes of late ranks as well.")] = True,
     json_: Json = False,
 ) -> None:
@@ -49,6 +59,7 @@ def command(
     the nodes are apart. The node of a late rank is then diagnosed at that time.
     """
     question = WindowQuestion(last=last, from_=start, to=end)
+    behind = _behind(dumps or [])
     found = _read(root, job, question)
     from zombiescope.query.job_report import is_local, together
 
@@ -66,9 +77,18 @@ def command(
         said = document(made)
         for number, late in enumerate(said["late"]):
             late["causes"] = causes.get(number, [])
+        said["flight_recorder"] = [asdict(one) for one in behind]
         print_document("fleet.job", said)
         return
     _print(made, causes)
+    for one in behind:
+        at = (
+            "there is no dump of it"
+            if one.at is None
+            else f"its last is {one.at.name} {one.at.sequence}, {one.at.place}"
+        )
+        call = f"{one.others.name} {one.others.sequence} of group {one.others.group}"
+        console().print(f"rank {one.rank} did not come to {call}, in which {one.waiting} wait: {at}", style="bold red")
 
 
 def _read(root: str, job: str, question: WindowQuestion) -> list[NodeJob]:
@@ -83,6 +103,14 @@ def _read(root: str, job: str, question: WindowQuestion) -> list[NodeJob]:
                 window = question.choose(recording)
                 found += of_node(recording, job, window.start_us, window.end_us)
     return found
+
+
+def _behind(places: list[Path]) -> list[Behind]:
+    """Raises NotADumpError, OSError."""
+    from zombiescope.imports import flight_recorder
+
+    found = [flight_recorder.read(path) for place in places for path in flight_recorder.files(place)]
+    return list(flight_recorder.behind(found))
 
 
 def _nodes(root: str) -> list[str]:
