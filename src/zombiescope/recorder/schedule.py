@@ -15,12 +15,14 @@ cores, and 64 kB for each of the others. A snapshot costs some 0.5 us a record, 
 from __future__ import annotations
 
 import errno
+import mmap
+import resource
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from zombiescope._native import Sampler, ScheduleDecoder
-from zombiescope.kernel import cpu, process, schedule, tracefs
+from zombiescope.kernel import cpu, privileges, process, schedule, tracefs
 from zombiescope.kernel.perf_event import Clock, monotonic_ns
 from zombiescope.kernel.schedule import ScheduleRing, Traced
 from zombiescope.recorder.perf_access import explain
@@ -37,6 +39,8 @@ MOST_CORES = 16
 TOTAL_BYTES = 32 << 20
 MOST_RING_BYTES = 4 << 20
 OTHER_RING_BYTES = 64 << 10
+PAGE_BYTES = mmap.PAGESIZE
+"""Each ring has one more."""
 
 BUDGET = 0.005
 RECORD_NS = 700
@@ -172,7 +176,10 @@ class Schedule:
 
     def _follow(self, now_us: int) -> None:
         wanted = self._wanted(now_us)
-        ring_bytes = _power_of_two(min(MOST_RING_BYTES, TOTAL_BYTES // max(1, len(wanted))))
+        others = len(self._online) - len(wanted)
+        room_bytes = pinnable_bytes() - others * (OTHER_RING_BYTES + PAGE_BYTES) - len(wanted) * PAGE_BYTES
+        ring_bytes = _power_of_two(min(MOST_RING_BYTES, room_bytes // max(1, len(wanted))))
+        ring_bytes = max(ring_bytes, schedule.LEAST_RING_BYTES)
         changed = wanted != self.watched
         for number in list(self._rings):
             ring = self._rings[number]
@@ -306,6 +313,15 @@ def _task_of(kinds: Sequence[str], tids: Sequence[int], row: int) -> int:
     return tids[row] if kinds[row] in _OF_TASKS else -1
 
 
+def pinnable_bytes() -> int:
+    """Of TOTAL_BYTES what this process may pin: rings count against its RLIMIT_MEMLOCK, unless it has CAP_IPC_LOCK. One
+    core's ring must not take what the others need."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    if limit == resource.RLIM_INFINITY or "CAP_IPC_LOCK" in (privileges.read().effective or ()):
+        return TOTAL_BYTES
+    return min(TOTAL_BYTES, limit)
+
+
 def _power_of_two(size: int) -> int:
-    """The largest that fits."""
-    return 1 << max(0, size.bit_length() - 1)
+    """The largest that fits; 1 for what is no size."""
+    return 1 << max(0, max(size, 0).bit_length() - 1)
