@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import axe_playwright_python
 import pytest
 from benchmarks.fleets.nodes import Fleet, Plant, write
 from playwright.sync_api import Browser, expect
@@ -20,6 +21,8 @@ pytestmark = pytest.mark.browser
 
 CORES, LASTS = 96, 60
 MOST_STOPS = 30
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
+AXE_RULES = ("wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice")
 MAIN, OTHER, WITHOUT_GPU = 1859, 1959, 3000
 
 
@@ -293,6 +296,21 @@ def test_a_fleet_opens_on_its_finding_and_is_filtered_sorted_and_walked_through(
         expect(visit.page.get_by_label("Recording").locator("option:checked")).to_have_text(name)
     finally:
         server.kill()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier_on_any_page(trained: Server, visitor: Visitor, scheme: str) -> None:
+    visit = visitor(trained.origin, color_scheme=scheme, bypass_csp=True)
+    found: list[str] = []
+    for place in ("home&rec=founding-case", "node", "node&view=who", "node&view=python", "incidents&rec=founding-case",
+                  "cgroups&rec=founding-case", "home"):  # fmt: skip
+        visit.go(f"page={place}")
+        expect(visit.page.locator("main h1")).to_have_count(1)
+        expect(visit.page.locator(".pg-loading, .state.loading")).to_have_count(0)
+        visit.page.evaluate(AXE.read_text())
+        said = visit.page.evaluate(f"() => axe.run(document, {{ runOnly: {list(AXE_RULES)} }})")
+        found += [f"{place}: {each['id']}: {each['nodes'][0]['html'][:160]}" for each in said["violations"]]
+    assert found == []
 
 
 def test_the_picker_says_the_same_as_the_heading(tmp_path: Path, visitor: Visitor, browser: Browser) -> None:

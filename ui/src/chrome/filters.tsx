@@ -31,10 +31,10 @@ const HINTS: Record<Kind, string> = {
 
 export function NodeBar() {
   return (
-    <div class="node-bar">
+    <section class="node-bar" aria-label="Filters, time and view">
       <FilterBar />
       <AxisTools />
-    </div>
+    </section>
   );
 }
 

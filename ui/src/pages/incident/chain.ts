@@ -274,12 +274,15 @@ class Maker {
       0,
       found.findIndex((station) => station.kind === "culprit"),
     );
-    return [...before].reverse().find((station) => station.source !== null && station.place !== null)?.place ?? null;
+    return (
+      [...before].reverse().find(({ source, place }) => source !== null && source !== "catalogue" && place !== null)
+        ?.place ?? null
+    );
   }
 
   bySource(link: ChainLink): Target {
     const at = link.at ?? this.incident.from;
-    if (link.source === "census") return { page: "cgroups", view: this.view };
+    if (link.source === "census" || link.source === "containers") return { page: "cgroups", view: this.view };
     if (link.source === "events") {
       // Restarts are counted by the hour, so the hour is shown; the guilty seconds stay selected in it.
       const hour = recordedPart({ from: at - HOUR_S, to: Math.max(at, this.incident.to) + AROUND_S }, this.bounds);
@@ -335,7 +338,7 @@ const heading = (symptom: Symptom): string => symptom.title ?? symptom.text;
 const tableOf = (symptom: Symptom): string => symptom.table ?? "recording";
 
 function opensSource(source: string | null): string {
-  return source === "census"
+  return source === "census" || source === "containers"
     ? "the cgroups page"
     : source === "events"
       ? "the hour before, with its events"
