@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-hostile test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts sbom image image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-hostile test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts pictures sbom image image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -249,6 +249,10 @@ alerts: ## write build/alerts.yaml, with links to the runbooks at DOCS=https://.
 	@mkdir -p build
 	@sed -E 's#(runbook_url: .?)docs/(.*)\.md#\1$(patsubst %/,%,$(DOCS))/\2.html#' deploy/prometheus/alerts.yaml > build/alerts.yaml
 	@echo build/alerts.yaml
+
+pictures: setup ## redraw the pictures of the terminal in docs/pictures
+	$(BIN)/python docs/pictures/demo.py
+	$(BIN)/python docs/pictures/top.py
 
 sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
 	@mkdir -p dist

@@ -42,12 +42,33 @@ What `zombiescope events --kind KIND` can show, and what `kind` is in JSON, in t
 """
 
 
+DESIGN = """\
+# Design records
+
+One record per decision that someone may question later: context, decision, alternatives. A record is not rewritten when the code moves on;
+a later record supersedes it and says so. Older records use the vocabulary of their time: *room* is a package, *doctor* the live diagnosis,
+*look* a diagnosis pass, *laboratory* the lab. Missing numbers were reserved for work that needed no record, or that was merged into another one.
+
+| record | title | status |
+|---|---|---|
+"""
+
+
 def pages() -> dict[Path, str]:
     made = {DOCS / "configuration.md": _configuration(), DOCS / "events.md": _events()}
     counted = f"<!-- causes -->{_causes()}<!-- /causes -->"
     for path in (DOCS.parent / "README.md", DOCS / "status.md"):
         made[path] = re.sub(r"<!-- causes -->.*?<!-- /causes -->", counted, path.read_text())
     return made
+
+
+def design_index() -> str:
+    """Of all records, by their headings. No test compares it: a record may land with any change."""
+    rows = []
+    for path in sorted((DOCS / "design").glob("[0-9]*.md")):
+        number, _, title = path.read_text().partition("\n")[0].removeprefix("# ").partition(": ")
+        rows.append(f"| [{number}]({path.name}) | {title} | accepted |")
+    return DESIGN + "\n".join(rows) + "\n"
 
 
 def _causes() -> str:
@@ -111,3 +132,4 @@ if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(text)
         sys.stdout.write(f"{path}\n")
+    (DOCS / "design" / "index.md").write_text(design_index())
