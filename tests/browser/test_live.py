@@ -83,7 +83,7 @@ def test_home_of_a_running_recorder_is_never_empty(live: Server, visitor: Visito
     visit = visitor(live.origin)
     visit.go()
     main = visit.page.locator("main")
-    expect(main).to_contain_text("recording now")
+    expect(main).to_contain_text("Recording now")
     expect(main).to_contain_text(re.compile(r"core \d+ at \d\d:\d\d:\d\d"))
     expect(main).to_contain_text("What the average hid")
 
