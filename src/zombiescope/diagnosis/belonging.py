@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zombiescope.diagnosis.presence import Presence
 from zombiescope.diagnosis.symptom import THINGS, Symptom
-from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US
+from zombiescope.diagnosis.thresholds import JOIN_FOLLOWS_US, JOIN_NEAR_US, RAY_FAILS_BEFORE_US
 from zombiescope.kernel.log_kinds import Subject
 
 CAUSES: dict[Subject, frozenset[Subject]] = {
@@ -29,8 +29,9 @@ def follows(earlier: Symptom, later: Symptom, presence: Presence | None) -> bool
     """One of the two has no place. The cause comes first; what is noticed in the same seconds may come before it."""
     distance_us = later.from_us - earlier.to_us
     forwards = distance_us <= JOIN_FOLLOWS_US and earlier.about in CAUSES[later.about]
-    backwards = distance_us <= JOIN_NEAR_US and later.about in CAUSES[earlier.about]
-    if not (forwards or backwards) or _differ(earlier, later):
+    before_us = RAY_FAILS_BEFORE_US if _is_rays(earlier) and not _is_rays(later) else JOIN_NEAR_US
+    backwards = distance_us <= before_us and later.about in CAUSES[earlier.about]
+    if not (forwards or backwards) or _differ(earlier, later) or _are_two_jobs(earlier, later):
         return False
     return _from_there(earlier, later, presence) and _about_memory(earlier, later, presence)
 
@@ -42,6 +43,23 @@ def _differ(one: Symptom, other: Symptom) -> bool:
         not (mine[name].startswith(theirs[name]) or theirs[name].startswith(mine[name]))
         for name in mine.keys() & theirs.keys()
     )
+
+
+JOB_NAMES = ("submission_id", "job")
+
+
+def _is_rays(symptom: Symptom) -> bool:
+    return str(symptom.facts.get("event") or "").startswith(("ray_", "rayjob_"))
+
+
+def _are_two_jobs(one: Symptom, other: Symptom) -> bool:
+    """What Ray reports of two jobs has nothing to do with each other; the end of a node concerns all of them."""
+    if not (_is_rays(one) and _is_rays(other)):
+        return False
+    pairs = [
+        (one.facts[name], other.facts[name]) for name in JOB_NAMES if one.facts.get(name) and other.facts.get(name)
+    ]
+    return bool(pairs) and all(mine != theirs for mine, theirs in pairs)
 
 
 def _from_there(one: Symptom, other: Symptom, presence: Presence | None) -> bool:

@@ -23,7 +23,7 @@ from zombiescope.diagnosis.incidents import Group, another_id, group, is_moderat
 from zombiescope.diagnosis.order import is_explained, is_news, ordered
 from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.presence import Presence
-from zombiescope.diagnosis.ray_jobs import KINDS, RayJobs
+from zombiescope.diagnosis.ray_jobs import KINDS, RayJobs, Reach
 from zombiescope.diagnosis.symptom import Symptom, event_thing
 from zombiescope.diagnosis.symptoms import memory_cgroups
 from zombiescope.diagnosis.thresholds import (
@@ -88,8 +88,9 @@ def examine(
     incidents = _recurring([incident for each in seen for incident in each.incidents])
     incidents = [_with_cost(one) for one in _with_own_ids(ordered(_without_parts(incidents)))]
     incidents = [_with_our_own(one, whole.node.get("own_cgroup")) for one in incidents]
-    jobs = _ray_jobs(whole)
-    incidents = [replace(one, jobs=jobs.fates(one)) for one in incidents]
+    jobs = ray_jobs_of(whole.recording, whole.start_us, whole.end_us)
+    account = jobs.account([Reach.of(one) for one in incidents])
+    incidents = [replace(one, jobs=fates) for one, fates in zip(incidents, account, strict=True)]
     not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
     remarks = _worst_of_each([symptom for each in seen for symptom in each.symptoms if symptom.is_remark])
@@ -106,10 +107,10 @@ def examine(
     )
 
 
-def _ray_jobs(whole: Facts) -> RayJobs:
+def ray_jobs_of(recording: Recording, start_us: int, end_us: int) -> RayJobs:
     """Of the window, and of some time around it: a job ends after what it died of."""
-    around = (whole.start_us - RAY_JOBS_KNOWN_US, whole.end_us + RAY_FAILS_AFTER_US)
-    return RayJobs(events(whole.recording, *around, kinds=KINDS))
+    around = (start_us - RAY_JOBS_KNOWN_US, end_us + RAY_FAILS_AFTER_US)
+    return RayJobs(events(recording, *around, kinds=KINDS))
 
 
 def _not_found(beside: Sequence[Symptom], found: list[Symptom]) -> list[Symptom]:

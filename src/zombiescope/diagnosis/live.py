@@ -16,12 +16,14 @@ from typing import Any
 
 from zombiescope.base.severity import rank
 from zombiescope.base.text import printable
-from zombiescope.diagnosis.diagnose import Diagnosis, examine
+from zombiescope.diagnosis.diagnose import Diagnosis, examine, ray_jobs_of
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.incident_ids import with_known_ids
+from zombiescope.diagnosis.ray_jobs import RayJobs, Reach
 from zombiescope.diagnosis.report.document import incident as to_document
-from zombiescope.diagnosis.thresholds import LIVE_AROUND_US, LIVE_CLOSED_AFTER_US, LIVE_CUT_S
+from zombiescope.diagnosis.report.document import job_documents
+from zombiescope.diagnosis.thresholds import LIVE_AROUND_US, LIVE_CLOSED_AFTER_US, LIVE_CUT_S, RAY_FAILS_AFTER_US
 from zombiescope.store import incident_file
 from zombiescope.store.freeze import freeze, list_frozen, thaw
 from zombiescope.store.reader import open_recording
@@ -49,7 +51,7 @@ def _look(node_dir: Path, facts: Facts) -> tuple[list[dict[str, Any]], bool]:
     """What is known now, and whether it is something serious that was not."""
     before, end_us = incident_file.read(node_dir), facts.end_us - 1
     found = with_known_ids(examine(facts, live=True), before)
-    known = merged(before, found, end_us)
+    known = with_jobs(merged(before, found, end_us), facts)
     incident_file.write(node_dir, known, end_us)
     is_new = _tell(before, found)
     for each in found.incidents:
@@ -68,6 +70,25 @@ def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[
         ended = float(entry.get("to") or 0) * 1e6 < end_us - LIVE_CLOSED_AFTER_US
         kept.append({**entry, "state": "closed"} if ended else entry)
     return sorted([*kept, *seen.values()], key=lambda entry: float(entry.get("from") or 0))
+
+
+def with_jobs(known: list[dict[str, Any]], facts: Facts) -> list[dict[str, Any]]:
+    """Incidents with their jobs as they are known now: a job ends after the incident that it died of is over."""
+    recent_us = facts.end_us - RAY_FAILS_AFTER_US - HISTORY_US
+    recent = [entry for entry in known if float(entry.get("to") or 0) * 1e6 >= recent_us]
+    jobs = ray_jobs_of(facts.recording, facts.start_us, facts.end_us)
+    account = jobs.account([Reach.of_document(entry) for entry in recent])
+    now = {id(entry): job_documents(fates) for entry, fates in zip(recent, account, strict=True)}
+    return [
+        {**entry, "jobs": [*now[id(entry)], *_further_back(entry, jobs)]} if id(entry) in now else entry
+        for entry in known
+    ]
+
+
+def _further_back(entry: dict[str, Any], jobs: RayJobs) -> list[dict[str, Any]]:
+    """Jobs of an incident whose events are further back than this look reaches."""
+    known = jobs.outcomes
+    return [job for job in entry.get("jobs") or () if job.get("job") not in known]
 
 
 def _continued(before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:

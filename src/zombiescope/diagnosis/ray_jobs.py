@@ -2,20 +2,25 @@
 
 Known from the events that the agent puts on the axis (node/ray). A job died of an incident when Ray says that
 something of it was lost on this node in that time: its raylet, a worker, an actor, a task; and the job failed within
-two minutes of that. A job that failed without such a loss failed by itself, whatever else happened on the node. What
-Ray did not tell is not guessed.
+two minutes of that. A loss lies after the first evidence of the incident's cause: what was lost before a fault began
+was not lost to it. A job that failed without such a loss failed by itself, whatever else happened on the node. What Ray
+did not report is not guessed.
+
+A job dies of one incident: of those that could have killed it the one with the best explanation. The live diagnosis and
+`diagnose` both ask this module, so a fleet adds up the same account.
 
 Over several nodes: how many of the jobs that touched an affected node failed, against the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb
 from typing import Any, Literal
 
 from zombiescope.diagnosis.incident import Incident, JobFate
+from zombiescope.diagnosis.pattern import FALLBACK
 from zombiescope.diagnosis.thresholds import RAY_FAILS_AFTER_US, RAY_FAILS_BEFORE_US
 from zombiescope.store.event import Event
 
@@ -31,6 +36,43 @@ MOST_JOBS = 100
 Outcome = Literal["failed", "succeeded", "stopped", "running"]
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """An incident, as far as jobs are concerned. `evidence_us`: when its cause was first seen; `rank`: how good its
+    explanation is."""
+
+    id: str
+    from_us: int
+    to_us: int
+    evidence_us: int
+    rank: tuple[bool, float] = (False, 0.0)
+
+    @classmethod
+    def of(cls, incident: Incident) -> Reach:
+        others = [one.from_us for one in incident.symptoms if not _is_rays(one.facts.get("event"))]
+        evidence_us = min(others, default=incident.from_us)
+        first = incident.causes[0] if incident.causes else None
+        named = bool(others) and first is not None and first.pattern != FALLBACK
+        return cls(incident.id, incident.from_us, incident.to_us, evidence_us,
+                   (named, 0.0 if first is None else first.confidence))  # fmt: skip
+
+    @classmethod
+    def of_document(cls, entry: Mapping[str, Any]) -> Reach:
+        """The same of an incident as incidents.json has it."""
+        from_us, to_us = (round(float(entry.get(key) or 0) * 1e6) for key in ("from", "to"))
+        symptoms = [one for one in entry.get("symptoms") or () if not _is_rays(one.get("event"))]
+        times = [round(float(one.get("at") or 0) * 1e6) for one in symptoms]
+        causes: Sequence[Mapping[str, Any]] = entry.get("causes") or ()
+        first: Mapping[str, Any] = causes[0] if causes else {}
+        named = bool(times) and bool(first) and first.get("pattern") != FALLBACK
+        rank = (named, float(first.get("confidence") or 0))
+        return cls(str(entry.get("id")), from_us, to_us, min(times, default=from_us), rank)
+
+
+def _is_rays(event: object) -> bool:
+    return str(event or "").startswith(("ray_", "rayjob_"))
+
+
 @dataclass(slots=True)
 class _Job:
     name: str
@@ -40,6 +82,10 @@ class _Job:
     why: str = ""
     ran_s: float | None = None
     losses: list[Event] = field(default_factory=list)
+    pids: set[int] = field(default_factory=set)
+    """Of its driver and its workers on this node."""
+    ids: set[str] = field(default_factory=set)
+    """The numbers that Ray gave it."""
 
 
 class RayJobs:
@@ -74,8 +120,14 @@ class RayJobs:
         if event.kind == "ray_jobs":
             for word in _words(event.fields.get("jobs")):
                 self._job(self._alias.get(word, word), event.at_us)
+            for key, value in event.fields.items():
+                if key.startswith("workers"):
+                    self._take_workers(str(value), event.at_us)
             return
         name = self._name(event)
+        pid = event.fields.get("driver_pid")
+        if name and isinstance(pid, int) and self._is_here(event, "driver_ip"):
+            self._job(name, event.at_us).pids.add(pid)
         if event.kind in LOSSES and self._is_here(event):
             hit = [self._alias.get(word, word) for word in _words(event.fields.get("jobs"))]
             for each in [*([name] if name else []), *hit]:
@@ -91,6 +143,14 @@ class RayJobs:
         elif event.kind in ("ray_job_started", "rayjob_started") and name:
             self._job(name, event.at_us)
 
+    def _take_workers(self, said: str, at_us: int) -> None:
+        for word in _words(said):
+            job, _, pid = word.partition("=")
+            if pid.isdecimal() and pid.isascii() and len(pid) < 10:
+                known = self._job(self._alias.get(job, job), at_us)
+                known.pids.add(int(pid))
+                known.ids.add(job)
+
     def _is_here(self, event: Event, key: str = "node_ip") -> bool:
         """A head's axis has the losses of other nodes too."""
         said = _words(event.fields.get(key))
@@ -100,34 +160,65 @@ class RayJobs:
     def outcomes(self) -> dict[str, str]:
         return {job.name: job.outcome for job in self._jobs.values()}
 
-    def fates(self, incident: Incident) -> tuple[JobFate, ...]:
-        """Of the jobs that were there, those that died of it first."""
-        order = ("died", "failed by itself", "survived")
-        found = [fate for job in self._jobs.values() if (fate := self._fate(job, incident)) is not None]
-        return tuple(sorted(found, key=lambda fate: (order.index(fate.fate), fate.job))[:MOST_JOBS])
+    def pids(self, name: str) -> frozenset[int]:
+        """The processes of a job on this node, as far as they were reported."""
+        job = self._jobs.get(self._alias.get(name, name))
+        return frozenset() if job is None else frozenset(job.pids)
 
-    def _fate(self, job: _Job, incident: Incident) -> JobFate | None:
-        if job.first_us > incident.to_us or (
-            job.ended_us is not None and job.ended_us < incident.from_us - RAY_FAILS_BEFORE_US
+    def names(self, name: str) -> frozenset[str]:
+        """A job's name and its numbers."""
+        own = self._alias.get(name, name)
+        return frozenset({name, own, *(job for job, given in self._alias.items() if given == own)})
+
+    def end(self, name: str) -> tuple[str, str, int | None] | None:
+        """How a job ended, what it said at its end, and when. None: it is not known."""
+        job = self._jobs.get(self._alias.get(name, name))
+        return None if job is None else (job.outcome, job.why, job.ended_us)
+
+    def own_name(self, name: str) -> str:
+        return self._alias.get(name, name)
+
+    def fates(self, incident: Incident) -> tuple[JobFate, ...]:
+        """Of the jobs that were there, those that died of it first; as if there were no other incident."""
+        return self.account([Reach.of(incident)])[0]
+
+    def account(self, reaches: Sequence[Reach]) -> list[tuple[JobFate, ...]]:
+        """The jobs of each incident. One that died is listed with one incident, and not with the others."""
+        order = ("died", "failed by itself", "survived")
+        found: list[list[JobFate]] = [[] for _ in reaches]
+        for job in self._jobs.values():
+            fates = [(number, fate) for number, reach in enumerate(reaches) if (fate := self._fate(job, reach))]
+            deaths = [number for number, fate in fates if fate.fate == "died"]
+            of = max(deaths, key=lambda number: (reaches[number].rank, reaches[number].evidence_us), default=None)
+            for number, fate in fates:
+                if of is None or number == of or fate.fate == "survived":
+                    found[number].append(fate)
+        return [
+            tuple(sorted(fates, key=lambda fate: (order.index(fate.fate), fate.job))[:MOST_JOBS]) for fates in found
+        ]
+
+    def _fate(self, job: _Job, reach: Reach) -> JobFate | None:
+        if job.first_us > reach.to_us or (
+            job.ended_us is not None and job.ended_us < reach.evidence_us - RAY_FAILS_BEFORE_US
         ):
             return None
         failed_us = job.ended_us if job.outcome == "failed" else None
-        if failed_us is None or failed_us > incident.to_us + RAY_FAILS_AFTER_US:
+        if failed_us is None or failed_us > reach.to_us + RAY_FAILS_AFTER_US:
             return JobFate(job.name, "survived", "", job.ended_us, job.ran_s)
         losses = [
-            loss
-            for loss in job.losses
-            if self._is_part(loss, incident) and loss.at_us <= failed_us + RAY_FAILS_BEFORE_US
+            loss for loss in job.losses if self._is_part(loss, reach) and loss.at_us <= failed_us + RAY_FAILS_BEFORE_US
         ]
         if losses:
             return JobFate(job.name, "died", losses[0].text, failed_us, job.ran_s)
         return JobFate(job.name, "failed by itself", job.why, failed_us, job.ran_s)
 
     @staticmethod
-    def _is_part(loss: Event, incident: Incident) -> bool:
+    def _is_part(loss: Event, reach: Reach) -> bool:
+        if loss.at_us < reach.evidence_us - RAY_FAILS_BEFORE_US:
+            return False
         if loss.kind in ENDS:  # the job's own report, which comes after the loss that it tells of
             return True
-        return incident.from_us - RAY_FAILS_BEFORE_US <= loss.at_us <= incident.to_us + RAY_FAILS_AFTER_US // 2
+        return loss.at_us <= reach.to_us + RAY_FAILS_AFTER_US // 2
 
 
 def _ran_s(end: Event, first_us: int) -> float | None:

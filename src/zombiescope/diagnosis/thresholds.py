@@ -492,8 +492,8 @@ PYTHON_PLACE_LEAST_RATIO = 0.3
 """share of a thread's looks; chosen: less is no place where it was."""
 RAY_FAILS_AFTER_US = 120_000_000
 """us; chosen: within this time after a loss a job fails of it: Ray tries again, and waits for what does not come."""
-RAY_FAILS_BEFORE_US = 5_000_000
-"""us; derived: Ray's files have whole seconds."""
+RAY_FAILS_BEFORE_US = 2_000_000
+"""us; derived: Ray's files have whole seconds, and cores are read once a second."""
 RAY_JOBS_KNOWN_US = 3_600_000_000
 """us; derived: how long before a window its jobs are read; the agent says it every ten minutes."""
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from tests.helpers.made import START_US, Node, write_segment
 
 from zombiescope.diagnosis.diagnose import diagnose
+from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
-from zombiescope.diagnosis.ray_jobs import NodeJobs, RayJobs, failure_rates
+from zombiescope.diagnosis.live import with_jobs
+from zombiescope.diagnosis.ray_jobs import NodeJobs, RayJobs, Reach, failure_rates
+from zombiescope.diagnosis.symptom import Symptom
+from zombiescope.diagnosis.symptoms.rt_hog import DETECTOR
+from zombiescope.fleet.reading.identity import _job_lost_s
 from zombiescope.store.event import Event
 from zombiescope.store.reader import open_recording
 
@@ -80,6 +86,61 @@ def test_jobs_of_another_time_are_not_named() -> None:
         _event(200, "ray_job_started", job="09000000"),
     )
     assert fates == {"01000000": "survived", "02000000": "survived"}
+
+
+def test_what_was_lost_before_the_cause_began_was_not_lost_to_it() -> None:
+    """The incident begins with what Ray reported of other jobs; the core was taken 15 s later."""
+    seen = [Symptom(DETECTOR, START_US + at * SECOND, START_US + to * SECOND, "x", "warning", facts=facts)
+            for at, to, facts in ((100, 100, {"event": "ray_job_failed"}), (115, 130, {}))]  # fmt: skip
+    incident = replace(INCIDENT, to_us=START_US + 130 * SECOND, symptoms=tuple(seen))
+    known = _event(10, "ray_jobs", jobs="01000000,02000000", node_ip=HERE)
+    events = [
+        known,
+        _event(106, "ray_worker_died", job="01000000", node_ip=HERE),
+        _event(107, "ray_job_failed", job="01000000", lost_on=HERE),
+        _event(117, "ray_worker_died", job="02000000", node_ip=HERE),
+        _event(119, "ray_job_failed", job="02000000", lost_on=HERE),
+    ]
+    fates = {fate.job: fate.fate for fate in RayJobs(events).fates(incident)}
+    assert fates == {"02000000": "died"}
+
+
+def test_a_job_dies_of_one_incident_and_both_accounts_agree() -> None:
+    events = [
+        _event(10, "ray_jobs", jobs="train", node_ip=HERE),
+        _event(104, "ray_worker_died", job="train", node_ip=HERE),
+        _event(106, "ray_job_failed", job="train", lost_on=HERE),
+    ]
+    unknown = Reach("a", INCIDENT.from_us, INCIDENT.to_us, INCIDENT.from_us)
+    named = Reach("b", INCIDENT.from_us, INCIDENT.to_us, INCIDENT.from_us + SECOND, (True, 0.9))
+    account = RayJobs(events).account([unknown, named])
+    assert [[(fate.job, fate.fate) for fate in fates] for fates in account] == [[], [("train", "died")]]
+    document = {"id": "b", "from": named.from_us / 1e6, "to": named.to_us / 1e6,
+                "symptoms": [{"at": named.evidence_us / 1e6, "kind": "rt_hog"}, {"at": 1.0, "event": "ray_job_failed"}],
+                "causes": [{"pattern": "rt-hog", "confidence": 0.9}]}  # fmt: skip
+    assert Reach.of_document(document) == named
+
+
+def test_the_live_account_has_a_job_that_ended_after_the_incident(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(60):
+        node.core(START_US + second * SECOND, 0, user=100, idle=900)
+    node.happen(START_US + 5 * SECOND, "ray_jobs", "ray", "info", "jobs", jobs="train", node_ip=HERE)
+    node.happen(START_US + 31 * SECOND, "ray_worker_died", "ray", "warning", "lost", node_ip=HERE, job="train")
+    node.happen(START_US + 40 * SECOND, "ray_job_failed", "ray", "warning", "failed", job="train", ran_s=7200.0)
+    write_segment(tmp_path, node.take())
+    start = START_US / 1e6
+    entry = {"id": "x", "from": start + 30, "to": start + 33, "state": "closed", "severity": "critical",
+             "symptoms": [{"kind": "rt_hog", "at": start + 30}], "causes": [{"pattern": "rt-hog", "confidence": 0.9}],
+             "jobs": [{"job": "train", "fate": "survived", "ended": None, "ran_s": None, "why": ""}]}  # fmt: skip
+    with open_recording(tmp_path) as recording:
+        (told,) = with_jobs([entry], Facts(recording, START_US, START_US + 60 * SECOND))
+        (again,) = with_jobs(
+            [{**told, "from": start - 9e5, "to": start - 9e5}], Facts(recording, START_US, START_US + 1)
+        )
+    assert [(job["job"], job["fate"], job["ran_s"]) for job in told["jobs"]] == [("train", "died", 7200.0)]
+    assert again["jobs"] == told["jobs"]
+    assert _job_lost_s(told["jobs"], 3.0) == 7200.0
 
 
 def test_rates_compare_jobs_and_not_nodes() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -63,8 +64,12 @@ def incident(each: Incident) -> dict[str, Any]:
         "recurrences": [at_us / 1e6 for at_us in each.recurrences],
         "not_checked": list(each.not_checked),
         "cost": None if each.cost is None else each.cost.document(),
-        "jobs": [_job(job) for job in each.jobs],
+        "jobs": job_documents(each.jobs),
     }
+
+
+def job_documents(jobs: Iterable[JobFate]) -> list[dict[str, Any]]:
+    return [_job(job) for job in jobs]
 
 
 def _job(job: JobFate) -> dict[str, Any]:
