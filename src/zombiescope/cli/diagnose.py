@@ -186,6 +186,8 @@ def show(answer: DiagnosisAnswer, *, verbose: bool = False) -> None:
 
     out = console()
     out.print(answer.heading, style="bold")
+    if answer.job is not None:
+        out.print(one_line(Text(f"{answer.job.text}.")), soft_wrap=True)
     out.print()
     for line in lines(answer.found, lambda at_us: answer.window.clock(at_us, 1), wordy=verbose):
         pieces = [(as_typed(text), style) for text, style in line.text] if line.whole else line.text

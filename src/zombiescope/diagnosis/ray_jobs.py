@@ -175,6 +175,11 @@ class RayJobs:
         job = self._jobs.get(self._alias.get(name, name))
         return None if job is None else (job.outcome, job.why, job.ended_us)
 
+    def lost(self, name: str) -> str | None:
+        """What of a job was lost on this node first."""
+        job = self._jobs.get(self._alias.get(name, name))
+        return None if job is None or not job.losses else min(job.losses, key=lambda loss: loss.at_us).text
+
     def own_name(self, name: str) -> str:
         return self._alias.get(name, name)
 

@@ -31,9 +31,12 @@ class DiagnosisAnswer:
     heading: str
     outage: Outage | None = None
     """When the live diagnosis failed in the window."""
+    job: workloads.JobAnswer | None = None
+    """What became of the Ray job that was asked for."""
 
     def document(self) -> dict[str, Any]:
-        return document(self.found) | _failed(self.outage)
+        about = {} if self.job is None else {"ray_job": self.job.document()}
+        return document(self.found) | about | _failed(self.outage)
 
     def at_least(self, severity: str) -> bool:
         """Whether any incident is at least this severe."""
@@ -42,7 +45,8 @@ class DiagnosisAnswer:
 
 def together(found: list[DiagnosisAnswer]) -> dict[str, Any]:
     """Of several recordings."""
-    return documents_together([each.found for each in found])
+    jobs = [{"node": each.found.node, **each.job.document()} for each in found if each.job is not None]
+    return documents_together([each.found for each in found]) | ({"ray_job": jobs} if jobs else {})
 
 
 def window_of(recording: Recording, question: DiagnoseQuestion) -> Window:
@@ -85,9 +89,15 @@ def answer(
         return None
     start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
     known = diagnosed(recording, Window(start, end, window.zone), live=live, progress=progress)
-    said = f"{subject[0]} {subject[1]}: {about.tasks} tasks on {len(about.cpus)} cores, {about.events} events"
-    found = replace(known.found, incidents=workloads.only(known.found, about))
-    return replace(known, found=found, heading=f"{known.heading}  {said}")
+    pids = f" ({len(about.pids)} processes)" if about.pids else ""
+    ran = f"{about.tasks} tasks{pids} on {len(about.cpus)} cores" if about.tasks else "no task of it was recorded"
+    said = f"{subject[0]} {subject[1]}: {ran}, {about.events} events"
+    job = workloads.job_answer(recording, subject[1], known.found, about) if subject[0] == "Ray job" else None
+    incidents = workloads.only(known.found, about)
+    if job is not None:  # the incident that it died of first; those that did not touch it are in the answer
+        incidents = tuple(sorted(incidents, key=lambda each: (each.id != job.of_incident, each.id in job.untouched_by)))
+    found = replace(known.found, incidents=incidents)
+    return replace(known, found=found, heading=f"{known.heading}  {said}", job=job)
 
 
 def diagnosed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests.helpers.cli import Cli
 from tests.helpers.made import START_US, Node, write_segment
 
 from zombiescope.diagnosis.diagnose import diagnose
@@ -167,3 +168,33 @@ def test_a_diagnosis_says_it(tmp_path: Path) -> None:
     fates = {fate.job: fate.fate for incident in found.incidents for fate in incident.jobs}
     assert fates == {"train": "died", "eval": "survived"}
     assert found.ray_jobs == {"train": "failed", "eval": "running"}
+
+
+def test_asked_for_a_job_the_answer_begins_with_that_job(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(60):
+        node.core(START_US + second * SECOND, 0, user=100, idle=900)
+    node.happen(START_US + 5 * SECOND, "ray_jobs", "ray", "info", "jobs", jobs="02000000,03000000,04000000",
+                workers="02000000=777,03000000=778", node_ip=HERE)  # fmt: skip
+    for number, name in ((2, "bug3"), (3, "train"), (4, "healthy5")):
+        node.happen(START_US + 6 * SECOND, "ray_job_started", "ray", "info", "started", submission_id=name,
+                    job=f"0{number}000000", driver_pid=800 + number)  # fmt: skip
+    node.happen(START_US + 20 * SECOND, "ray_job_failed", "ray", "warning", "failed", submission_id="bug3",
+                job="02000000", said="ValueError: own bug")  # fmt: skip
+    node.happen(START_US + 40 * SECOND, "ray_node_dead", "ray", "critical", "dead", node_ip=HERE, jobs="train")
+    node.happen(START_US + 42 * SECOND, "ray_job_failed", "ray", "warning", "failed", submission_id="train")
+    task = node.task(777, "ray::work")
+    stack = node.stack([node.frame("train_step", "user")])
+    for second in range(8, 18):
+        node.sample(START_US + second * SECOND, 0, task, stack)
+    write_segment(tmp_path, node.take())
+    ask = Cli(tmp_path)
+    shown = ask("diagnose", str(tmp_path), "--ray-job", "bug3").out
+    assert 0 < shown.index("bug3 failed by itself: ValueError: own bug") < shown.index("CRITICAL")
+    told = {name: ask("diagnose", str(tmp_path), "--ray-job", name, "--json").document["ray_job"][0]
+            for name in ("bug3", "02000000", "train", "healthy5")}  # fmt: skip
+    assert {name: each["fate"] for name, each in told.items()} == {
+        "bug3": "failed by itself", "02000000": "failed by itself", "train": "died", "healthy5": "running",
+    }  # fmt: skip
+    assert (told["bug3"]["pids"], told["bug3"]["cpus"], told["bug3"]["tasks"]) == ([777], [0], 1)
+    assert told["train"]["incident"]

@@ -68,6 +68,8 @@ class Watch:
         self._jobs: set[str] = set()
         self._workers: dict[str, set[int]] = {}
         """Job -> pids of its workers here."""
+        self._own_jobs: OrderedDict[str, None] = OrderedDict()
+        """Jobs that are Ray's: the one that supervises submitted jobs."""
         self._changed: tuple[int, ...] = ()
         self._jobs_us = self._repeated_us = self._listed_us = 0
         self.hurry = False
@@ -156,6 +158,10 @@ class Watch:
         for folder, _ in self._tails:
             for job, pids in _workers_of(folder, self._proc).items():
                 workers.setdefault(job, set()).update(pids)
+        for job, pids in workers.items():
+            if job not in self._own_jobs and any(_is_rays_own(self._proc, pid) for pid in pids):
+                _remember(self._own_jobs, job, None)
+        workers = {job: pids for job, pids in workers.items() if job not in self._own_jobs}
         jobs = set(workers)
         unheard = any(pids - self._workers.get(job, set()) for job, pids in workers.items())
         after_us = REPEAT_US if not unheard else JOBS_EVERY_US
@@ -241,6 +247,14 @@ def _changed_ns(folder: Path) -> int:
         return folder.stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def _is_rays_own(proc: Path, pid: int) -> bool:
+    try:
+        with open(proc / str(pid) / "cmdline", "rb") as file:
+            return file.read(256).startswith((b"ray::JobSupervisor", b"ray::_ray_internal"))
+    except OSError:
+        return False
 
 
 def _listed_workers(workers: dict[str, set[int]]) -> dict[str, str]:
