@@ -89,8 +89,7 @@ def answer(
         return None
     start, end = max(window.start_us, about.from_us - AROUND_US), min(window.end_us, about.to_us + AROUND_US)
     known = diagnosed(recording, Window(start, end, window.zone), live=live, progress=progress)
-    pids = f" ({len(about.pids)} processes)" if about.pids else ""
-    ran = f"{about.tasks} tasks{pids} on {len(about.cpus)} cores" if about.tasks else "no task of it was recorded"
+    ran = f"{about.tasks} tasks on {len(about.cpus)} cores" if about.tasks else "no task of it was recorded"
     said = f"{subject[0]} {subject[1]}: {ran}, {about.events} events"
     job = workloads.job_answer(recording, subject[1], known.found, about) if subject[0] == "Ray job" else None
     incidents = workloads.only(known.found, about)

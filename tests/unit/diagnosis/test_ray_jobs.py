@@ -170,6 +170,21 @@ def test_a_diagnosis_says_it(tmp_path: Path) -> None:
     assert found.ray_jobs == {"train": "failed", "eval": "running"}
 
 
+def test_a_raylet_that_was_killed_on_a_busy_node_is_not_explained_by_busy_cores(tmp_path: Path) -> None:
+    node = Node()
+    for second in range(60):
+        for cpu in range(2):
+            node.core(START_US + second * SECOND, cpu, user=1000, idle=0)
+    text = "the Ray node 10.0.0.7 is dead: its raylet was killed by signal 9 (SIGKILL); the sender is not known"
+    node.happen(START_US + 30 * SECOND, "ray_node_dead", "ray", "critical", text, node_ip=HERE, pid=319)
+    write_segment(tmp_path, node.take())
+    with open_recording(tmp_path) as recording:
+        found = diagnose(recording, START_US, START_US + 60 * SECOND)
+    (incident,) = found.incidents
+    assert "cpu-capacity" not in {cause.pattern for cause in incident.causes if cause.confidence > 0.5}
+    assert "SIGKILL" in incident.causes[0].summary
+
+
 def test_asked_for_a_job_the_answer_begins_with_that_job(tmp_path: Path) -> None:
     node = Node()
     for second in range(60):

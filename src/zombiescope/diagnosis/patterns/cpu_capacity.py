@@ -36,7 +36,7 @@ def _busy(case: Case) -> list[Measurement]:
         "kernel_hog", "core_saturated", "rt_hog", "stall"
     )
     # Training fills a node for weeks. Who waits for a core suffers from that; a card, a disk or a GPU does not.
-    suffers = any(symptom.about in ("cpu", "work") for symptom in case.group.symptoms)
+    suffers = any(symptom.about in ("cpu", "work") for symptom in case.group.symptoms) and not _has_ended(case)
     says = (
         True
         if busy >= CAPACITY_FULL_RATIO and by_programs and suffers
@@ -46,6 +46,15 @@ def _busy(case: Case) -> list[Measurement]:
     )
     text = f"all cores together were {busy * 100:.0f}% busy, {kernel * 100:.0f}% in the kernel"
     return [measured(text, round(busy, 4), "ratio", "cores", says)]
+
+
+def _has_ended(case: Case) -> bool:
+    """Whether a process of Ray was killed or crashed: busy cores do not end a process. A node that was declared dead
+    because it missed heartbeats has no pid."""
+    return any(
+        str(symptom.facts.get("event")) in ("ray_node_dead", "ray_worker_died") and symptom.facts.get("pid") is not None
+        for symptom in case.group.symptoms
+    )
 
 
 PATTERN = Pattern(
