@@ -31,7 +31,7 @@ EXAMPLES = examples(
     "diagnose --live 30s",
     "diagnose --incident 457ef009e0",
     "diagnose --ray-job 02000000 --last 6h",
-    "diagnose --job slurm/4711.0   # which of its ranks was late, and why",
+    "diagnose --job slurm/4711.0   # which rank was late, and why",
     "diagnose node-a.zscope node-b.zscope",
     "diagnose incident.zscope -o report.html",
     "diagnose --last 1h --json | jq '.incidents[0].causes[0].culprit'",
