@@ -15,6 +15,7 @@ LOOP_IMAGE = "registry.local:5000/ops/ecs-agent:1.2"
 LOOP: dict[str, Any] = {
     "image": LOOP_IMAGE, "runtime": "docker", "requester": "agent-loop", "requester_pid": 812,
     "requester_unit": "ecs.service", "requester_command": "docker run --rm ecs-agent:1.2",
+    "requester_container": "eeee" * 16, "requester_how": "command line",
 }  # fmt: skip
 CRASH: dict[str, Any] = {
     "name": "agent", "image": "registry.local:5000/agent:3", "pod": "agent-7d4b9c6f5-x2kqz", "namespace": "kube-system",

@@ -26,7 +26,8 @@ def test_the_document_has_every_container_and_its_family(cli: Cli, boxes: str) -
     loop = document["families"][0]
     assert (loop["image"], loop["starts"], loop["failed"], loop["last_code"]) == (LOOP_IMAGE, 18, 18, 1)
     assert loop["requester"] == {
-        "comm": "agent-loop", "pid": 812, "unit": "ecs.service", "command": "docker run --rm ecs-agent:1.2"
+        "comm": "agent-loop", "pid": 812, "unit": "ecs.service", "command": "docker run --rm ecs-agent:1.2",
+        "container": "eeee" * 16, "how": "command line",
     }  # fmt: skip
     trainer = next(one for one in document["containers"] if one["id"] == TRAINER)
     assert (trainer["pod"], trainer["namespace"], trainer["alive"]) == ("train-0", "ml", True)

@@ -120,7 +120,7 @@ def test_a_directory_without_healthy_recordings_is_refused(tmp_path: Path) -> No
     shutil.copy(FAULT, tmp_path)
     with pytest.raises(Failure, match="name one with --onto"):
         width_score.measured(tmp_path, [16], [])
-    with pytest.raises(Failure, match="lab score --keep DIR"):
+    with pytest.raises(Failure, match="lab score --save-recordings DIR"):
         width_score.measured(tmp_path / "nowhere", [16], [CALM])
 
 

@@ -58,7 +58,7 @@ def test_a_digest_is_markdown_on_standard_output(cli: Cli, fleet: Path) -> None:
     [
         (("report", "nowhere"), 1, "nowhere is not a directory"),
         (("report", "."), 1, "there is no node in ."),
-        (("report", ".", "--engine", "spark"), 2, "no engine"),
+        (("report", ".", "--engine", "spark"), 2, "'spark'; choose duckdb or ray"),
         (("report", ".", "--ray-address", "auto"), 2, "only with --engine ray"),
         (("report", ".", "--last", "soon"), 2, "not a duration"),
         (("report", ".", "-o", "x.pdf"), 2, "must end in .html or .md"),
