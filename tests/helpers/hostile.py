@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers import boxes
-from tests.helpers.made import SECOND, START_US, write_segment
+from tests.helpers import schedule as switches
+from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.scenes import Scene
 from zombiescope.store import incident_file, schema
 
@@ -26,7 +27,7 @@ NODE = f"n{TITLE}{TURNED}{CSI}\n{FORGED}"
 
 _OURS = {
     "kind", "severity", "hierarchy", "runtime", "restart_policy", "source", "cpus", "boot", "id", "container",
-    "pod_uid", "fields",
+    "pod_uid", "fields", "state",
 }  # fmt: skip
 """Columns that nobody but the recorder fills."""
 
@@ -60,10 +61,32 @@ def write(directory: Path) -> Path:
                   wchan="rpc_wait_bit_killable", cgroup="/kubepods/y", daemon="s3fs:7", alike=2)  # fmt: skip
         node.disk(START_US + 9 * SECOND, "nvme1n1", in_flight=3)
         node.mount(START_US + 9 * SECOND, "nfs4", "fs-01:/data", "/data", answered=7)
+    _add_gpus(node)
+    _add_schedule(node, task)
     node.add("gaps", time=START_US + 2 * SECOND, end=START_US + 3 * SECOND, source="rings", why="it stood still")
     write_segment(directory, {name: _poisoned(name, rows) for name, rows in node.tables.items()}, node=NODE)
     _poison_files(directory / f"node={NODE}")
     return directory
+
+
+def _add_gpus(node: Node) -> None:
+    """A GPU with a job, and one that a program left idle."""
+    for second in range(20):
+        for gpu in (0, 1):
+            node.gpu_second(START_US + second * SECOND, gpu, 90 if second < 8 else 0)
+    for gpu, pid in ((0, 77), (1, 4711)):
+        node.gpu(START_US, gpu)
+        node.gpu_process(START_US, gpu, pid, "worker", unit="train.service", memory_bytes=1 << 30)
+    node.add("ranks", time=START_US, pid=77, rank=0, world_size=1, job="llama", kind="torchrun", comm="worker")
+
+
+def _add_schedule(node: Node, task: int) -> None:
+    """A thread that another one kept waiting, and a softirq that a thread kept waiting."""
+    at, other = START_US + 6 * SECOND, node.task(78, "victim", cmdline="victim", cgroup="/kubepods/z")
+    switches.watched(node, 0, at, at + 3 * SECOND)
+    switches.ran(node, 0, task, at, at + 2 * SECOND)
+    switches.waited(node, 0, other, at + SECOND // 10, at + 2 * SECOND)
+    switches.softirq_waited(node, 0, 3, at + SECOND // 10, at + 2 * SECOND, "eth0-rx-1")
 
 
 def _poisoned(table: str, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from zombiescope.base.text import printable
+
 MOST_TOKENS = 2_000
 """Of one answer."""
 LONGEST_FACT = 400
@@ -27,7 +29,18 @@ def tokens(text: str) -> int:
 
 
 def written(document: dict[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    """As JSON. Names that other programs chose are escaped in the strings themselves: an assistant decodes the JSON."""
+    return json.dumps(_visible(document), ensure_ascii=False, separators=(",", ":"))
+
+
+def _visible(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {printable(str(key)): _visible(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_visible(each) for each in value]
+    return value
 
 
 def clock(at: float | None) -> str | None:

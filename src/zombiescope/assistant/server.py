@@ -18,6 +18,7 @@ from mcp.server.stdio import stdio_server
 from zombiescope.assistant.fact import written
 from zombiescope.assistant.tools import TOOLS, Asked, Nodes
 from zombiescope.base.errors import UserError
+from zombiescope.base.text import printable
 
 INSTRUCTIONS = """\
 zombiescope recorded every core and stack of these Linux nodes. Begin with `incidents`; read one with `incident`. Each
@@ -56,7 +57,7 @@ def server(nodes: Nodes) -> Server[Any]:
 
 
 def _said(text: str, *, failed: bool = False) -> types.CallToolResult:
-    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+    return types.CallToolResult(content=[types.TextContent(type="text", text=printable(text))], is_error=failed)
 
 
 def serve_stdio(nodes: Nodes) -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import unicodedata
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "events": (("events", "REC"),),
     "cgroups": (("cgroups", "REC"),),
     "containers": (("containers", "REC"), ("containers", "REC", "--top", "3")),
+    "delays": (("delays", "REC"),),
+    "gpu": tuple(("gpu", "REC", "--by", each) for each in ("job", "process", "gpu")),
     "history": (("history", "REC"),),
     "info": (("info", "REC"),),
     "diagnose": (("diagnose", "REC", "--verbose"),),
@@ -57,6 +60,7 @@ ELSEWHERE = {
     "check": "looks at this machine; its screen is composed in test_a_screen_is_made_of_visible_characters",
     "selftest": "prints the founding case, which nobody else wrote",
     "demo": "prints the founding case, which nobody else wrote",
+    "mcp": "answers on its standard output: test_an_assistant_reads_visible_characters",
     "lab": "prints faults of its own",
     "fix": "needs the id of an incident: test_a_plan_can_be_seen",
     "agent": "as record; its own lines are escaped in agent/supervisor.py and agent/services.py",
@@ -107,7 +111,7 @@ def test_every_command_is_run_or_has_a_reason() -> None:
 
 def test_the_names_reach_what_is_printed(places: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
     """Else the tests below would see nothing."""
-    for name in ("events", "containers", "cgroups", "info", "diagnose", "stacks"):
+    for name in ("delays", "gpu", "events", "containers", "cgroups", "info", "diagnose", "stacks"):
         run([name, places["REC"], *(["--user"] if name == "stacks" else [])])
         assert r"\x1b]0;pwned\x07" in re.sub(r"\s+", "", capfd.readouterr().out), name
 
@@ -155,6 +159,39 @@ def test_json_is_of_visible_characters(name: str, places: dict[str, str], capfd:
     said = capfd.readouterr()
     check(said.out)
     check(said.err)
+
+
+def test_an_assistant_reads_visible_characters(places: dict[str, str]) -> None:
+    """Every tool of `mcp`: the text that is sent, and each string in it, for an assistant decodes them."""
+    from zombiescope.assistant.fact import written
+    from zombiescope.assistant.tools import TOOLS, Asked
+    from zombiescope.web.recordings import Place, Recordings
+
+    recordings = Recordings([Place(Path(places["REC"]))])
+    try:
+        asked = Asked(recordings)
+        first = asked.answer("incidents", {})["facts"][0]["id"]
+        for tool in TOOLS:
+            if tool.name in ("check", "fleet"):
+                continue
+            text = written(asked.answer(tool.name, {"id": first} if tool.name == "incident" else {}))
+            check(text)
+            for each in strings(json.loads(text)):
+                check(each)
+    finally:
+        recordings.close()
+
+
+def strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield key
+            yield from strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each)
 
 
 def test_errors_can_be_seen(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +249,7 @@ def test_a_ticket_has_no_link_no_element_and_no_line_that_a_name_wrote(places: d
     from markdown_it import MarkdownIt
 
     out = Path(places["OUT"]).with_suffix(".md")
-    assert run(["diagnose", places["REC"], "-o", str(out)]) == 3
+    assert run(["diagnose", places["REC"], "-o", str(out), "--fail-on", "info"]) == 3
     text = out.read_text()
     assert "pwned" in text
     check(text)
