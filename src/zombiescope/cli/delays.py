@@ -24,7 +24,7 @@ _FRAMES = 3
 
 
 def command(question: DelaysQuestion, directory: Dir = None, node: Node = None, json_: Json = False) -> None:
-    """Who waited for a core, for how long, and who ran there.
+    """Show who waited for a core, for how long, and who ran there.
 
     From snapshots of the schedule, which the recorder takes when something is suspicious or a mark arrives. A victim is
     a thread that could have run, or a softirq that was raised.

@@ -46,7 +46,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Where the GPU seconds went: by job, process or GPU.
+    """Show where the GPU seconds went: by job, process or GPU.
 
     Wall time x GPUs = busy + waiting for data, a core, other ranks, storage + throttled + stopped + broken + the
     program's own time on the host + unused + unknown. What is not known is shown, and never spread over the rest.
