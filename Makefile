@@ -157,7 +157,7 @@ test-agent: setup test-packages ## Debian's Prometheus and Alertmanager scrape a
 	@touch $@
 
 test-ray: setup .venv-ray/.ready ## a real Ray: a raylet is killed and a job dies of it; the fleet's engines say the same
-	$(PYTEST) tests/ray/test_two_nodes.py $(ARGS)
+	$(PYTEST) tests/ray/test_two_nodes.py tests/ray/test_fifty_jobs.py $(ARGS)
 	PYTHONPATH=src .venv-ray/bin/python -m pytest tests/ray/test_fleet_engine.py $(ARGS)
 
 .venv-engines/.ready: requirements/engines.txt .venv/.ready
