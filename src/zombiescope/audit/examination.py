@@ -76,7 +76,7 @@ def _ask(address: str | None, root: Root) -> tuple[dict[str, RunningUnit] | None
         state = unavailable.state
         if not root.is_directory("/run/systemd/system"):  # sd_booted(3)
             why = "systemd is not running here; its files were read instead, and apply where this root is booted"
-            grant = "in a container: mount the host's / and /run/dbus, and use zombiescope audit --root /host --live"
+            grant = "in a container: mount the host's / and /run/dbus, and use zombiescope audit --root /host --systemd"
             return None, [Missing("systemd", why, grant)]
         return None, [Missing("systemd", f"{state.why}; its files were read instead", state.fix)]
     if not answer.unanswered:

@@ -11,7 +11,6 @@ a function is refused. Files and entries are bounded.
 from __future__ import annotations
 
 import io
-import json
 import pickle
 import re
 from collections import Counter
@@ -20,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from zombiescope.base import json as _json
 from zombiescope.base.errors import UserError
 
 MOST_BYTES = 256 << 20
@@ -86,7 +86,7 @@ def read(path: Path) -> Dump:
 def _loaded(path: Path) -> Any:
     data = path.read_bytes()
     try:
-        return json.loads(data) if data[:1] == b"{" else _Plain(io.BytesIO(data)).load()
+        return _json.loads(data) if data[:1] == b"{" else _Plain(io.BytesIO(data)).load()
     except Exception as error:
         raise NotADumpError(f"{path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 

@@ -19,7 +19,7 @@ does not fit is summed in the line of the tail, whose path is "". Whoever makes 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from heapq import nlargest
 from typing import Any
 
@@ -320,7 +320,7 @@ class Ledger:
             "removed": line.removed,
             "released": line.released,
             "names": line.names.count,
-            "creator": creator and [creator.comm, creator.pid, creator.unit, creator.container],
+            "creator": creator and astuple(creator),
             "ids": steps,
         }
 
@@ -335,8 +335,7 @@ class Ledger:
             line.released += int(entry["released"])
             line.names.before += int(entry.get("names", 0))
             if entry.get("creator"):
-                comm, pid, unit, container = entry["creator"]
-                line.made_by(Creator(comm, pid, unit, container))
+                line.made_by(Creator(*entry["creator"]))
             key = 0
             for step in entry["ids"]:
                 key += int(step)

@@ -6,12 +6,12 @@ int64 as text, as protobuf's JSON form does. Unknown fields are skipped; what is
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.base import json as _json
 from zombiescope.base.errors import QuestionError
 from zombiescope.query.exports.protobuf import fields, integer, message, packed, text, varint
 
@@ -64,8 +64,8 @@ def _read(name: str, wire: Wire, value: int | bytes, depth: int) -> Any:
 def from_json(shape: Shape, payload: bytes) -> dict[str, Any]:
     """Raises QuestionError."""
     try:
-        given = json.loads(payload or b"{}")
-    except (ValueError, RecursionError):
+        given = _json.loads(payload or b"{}")
+    except ValueError:
         raise QuestionError("the message is not JSON", FIX) from None
     return _from_object(shape, given)
 

@@ -133,13 +133,13 @@ def test_ids_are_bounded_and_the_rest_counts_for_the_tail(monkeypatch) -> None: 
 def test_zombies_survive_a_restart_and_say_that_nobody_watched() -> None:
     book = Ledger(plain)
     for key in range(1, 5001):
-        book.mkdir(key * 7, f"/leak-{key}", Creator("agent", 12, "ecs.service"))
+        book.mkdir(key * 7, f"/leak-{key}", Creator("agent", 12, "ecs.service", None, 0, "/usr/bin/agent"))
         book.rmdir(key * 7, f"/leak-{key}")
     saved = json.loads(json.dumps(book.save()))
     again = Ledger(plain)
     again.restore(saved, now_us=99)
     assert (again.dying, again.exact, again.broken_since_us) == (5000, False, 99)
-    assert line(again, "/leak-*").creator == Creator("agent", 12, "ecs.service")
+    assert line(again, "/leak-*").creator == Creator("agent", 12, "ecs.service", None, 0, "/usr/bin/agent")
     again.release(7, "/leak-1")
     assert again.dying == 4999
 

@@ -275,6 +275,8 @@ export interface Creator {
   pid: number | null;
   unit: string | null;
   container: string | null;
+  uid: number | null;
+  exe: string | null;
 }
 
 export interface Damage {

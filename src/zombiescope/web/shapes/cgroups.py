@@ -26,6 +26,8 @@ class Creator(TypedDict):
     pid: int | None
     unit: str | None
     container: str | None
+    uid: int | None
+    exe: str | None
 
 
 class CgroupLeak(TypedDict):
