@@ -66,7 +66,8 @@ def _set(directory: int, mode: int, group: int | None) -> None:
 
 
 def _set_below(directory: int, mode: int) -> None:
-    """What was recorded under the other setting is readable as what comes now."""
+    """What was recorded under the other setting is readable as what comes now. Locks stay private: a process that can
+    read one can hold it."""
     for folder, _, files, descriptor in os.fwalk(".", dir_fd=directory, follow_symlinks=False):
         if folder != ".":
             _set(descriptor, mode, None)
@@ -74,7 +75,8 @@ def _set_below(directory: int, mode: int) -> None:
             with suppress(OSError):
                 opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=descriptor)
                 try:
-                    os.fchmod(opened, _OF_A_FILE[mode])
+                    if os.fstat(opened).st_mode & 0o077:
+                        os.fchmod(opened, _OF_A_FILE[mode])
                 finally:
                     os.close(opened)
 

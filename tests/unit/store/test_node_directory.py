@@ -15,6 +15,7 @@ from zombiescope.recorder import state
 from zombiescope.recorder.rollup import Rollup
 from zombiescope.store import freeze, incident_file, node_directory
 from zombiescope.store.compact import compact
+from zombiescope.store.locate import HELD_FILE
 from zombiescope.store.lock import Lock
 from zombiescope.store.segment_writer import SegmentWriter
 
@@ -24,9 +25,12 @@ def mode(path: Path) -> int:
 
 
 def everything_below(place: Path) -> tuple[set[int], set[int]]:
-    """Modes of all directories and of all files."""
+    """Modes of all directories and of all files but the lock, which has to be private."""
     paths = [place, *place.rglob("*")]
-    return {mode(path) for path in paths if path.is_dir()}, {mode(path) for path in paths if path.is_file()}
+    files = {path for path in paths if path.is_file()}
+    locks = {path for path in files if path.name == HELD_FILE}
+    assert {mode(path) for path in locks} == {0o600}
+    return {mode(path) for path in paths if path.is_dir()}, {mode(path) for path in files - locks}
 
 
 def fill(node_dir: Path) -> None:
