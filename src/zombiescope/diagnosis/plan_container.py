@@ -15,11 +15,10 @@ from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.plan import is_plain, may_change, shell, stop, stop_unit, untouchable
 from zombiescope.model.plans.step import Act, Step, advice, change, note
 from zombiescope.query.containers import Container, containers
+from zombiescope.store.container_names import SHORT_ID
 
 _ENDS_WITH_US = (None, "", "no")
 _WHOLE_ID = re.compile(r"[0-9a-f]{64}")
-SHORT_ID = 12
-"""Of an id, as docker and podman print it: enough for them to find it."""
 _CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}
 
 

@@ -718,6 +718,8 @@ RANK_LATE_USUAL_SHARE = 0.7
 """share of its lateness now; chosen: as late in the minute before, it is usual for this rank."""
 RANK_PAST_US = 60 * SECOND_US
 """us; chosen: the time before, in which is looked for what is usual."""
+RANK_PAST_LEAST_S = 10
+"""s; chosen: a shorter past does not show how late this rank usually is."""
 RANK_COLLECTS_SHARE = 0.3
 """share of its samples; chosen: in the garbage collector of Python, of a rank that is late."""
 RANK_RECLAIMS_SHARE = 0.3

@@ -31,6 +31,7 @@ OTHERS: dict[str, str] = {
     "memory_growth.PAGE": "the kernel's",
     "moments.QUIET_LOOKS": "looks at a window in which nothing happened",
     "pass_limit.CHECKS": "a watchdog of a process",
+    "pass_limit.LEAST_BYTES": "limits of a process",
     "pass_limit.LEAST_RATIO": "a watchdog of a process",
     "patterns.conntrack.BUCKET_BYTES": "the size of a struct, for the text of a step",
     "patterns.conntrack.ENTRY_BYTES": "the size of a struct, for the text of a step",

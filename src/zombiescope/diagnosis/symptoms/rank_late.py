@@ -21,6 +21,7 @@ from zombiescope.diagnosis.thresholds import (
     RANK_COLLECTS_SHARE,
     RANK_LATE_ALWAYS_RATIO,
     RANK_LATE_USUAL_SHARE,
+    RANK_PAST_LEAST_S,
     RANK_PAST_US,
     RANK_RECLAIMS_SHARE,
 )
@@ -30,7 +31,6 @@ from zombiescope.query.late_ranks import AllWait, Late
 from zombiescope.store.columns import Mask
 from zombiescope.store.hangs import NEVER, thing
 
-LEAST_PAST_S = 10
 _COLLECTS = ("gc_collect_main", "_PyGC_Collect", "PyGC_Collect", "gc_collect_with_callback", "gc_collect_region",
              "deduce_unreachable", "visit_decref", "visit_reachable", "subtract_refs")  # fmt: skip
 _RECLAIMS = ("try_charge_memcg", "try_charge", "mem_cgroup_handle_over_high", "try_to_free_mem_cgroup_pages",
@@ -76,7 +76,7 @@ def _is_usual(facts: Facts, one: Late) -> bool:
     for grid in late_ranks.read(past.recording, past.start_us, past.end_us, lambda job: job.id == one.job.id):
         shares = late_ranks.shares(grid)
         mine = next((row for row, rank in enumerate(grid.ranks) if rank.pid == one.rank.pid), None)
-        if mine is not None and shares.shape[1] >= LEAST_PAST_S:
+        if mine is not None and shares.shape[1] >= RANK_PAST_LEAST_S:
             as_late = shares[mine] >= RANK_LATE_USUAL_SHARE * one.ratio
             return bool(as_late.mean() >= RANK_LATE_USUAL_SHARE)
     return False
