@@ -103,7 +103,7 @@ def test_a_loop_that_runs_containers_is_the_script_that_runs_them(
     who = cause.culprit
     assert who is not None
     assert (who.comm, who.pid, who.unit, who.image) == ("agent-loop", 812, "agent-loop.service", IMAGE)
-    assert f"that agent-loop (agent-loop.service), which runs {IMAGE}, leaks" in cause.summary
+    assert f" leaked by agent-loop (agent-loop.service), which runs {IMAGE} (" in cause.summary
     assert {"leak", "container", "requested by"} <= facts_of(cause).keys()
     assert {link.source for link in cause.chain if link.step in ("container", "requested by")} == {"containers"}
 
@@ -173,7 +173,7 @@ def test_the_same_container_again_and_again_is_its_restart_policy(
     who = cause.culprit
     assert who is not None
     assert (who.comm, who.container_name, who.container, who.image) == (None, "web-7", ident(0), IMAGE)
-    assert f"that container web-7 (image {IMAGE}) leaks" in cause.summary
+    assert f" leaked by container web-7 (image {IMAGE}) (" in cause.summary
     assert "the same container, web-7" in facts_of(cause)["container"]
     assert "25 times" in facts_of(cause)["container"]
     assert facts_of(cause)["restart policy"].startswith("always")
@@ -189,7 +189,7 @@ def test_a_job_of_many_pods_is_one_culprit(tmp_path: Path, path: str, line: str,
     cause = cause_of(made, tmp_path)
     assert cause.culprit is not None
     assert (cause.culprit.namespace, cause.culprit.pod, cause.culprit.image) == ("default", "leak-job-*", IMAGE)
-    assert f"that pod default/leak-job-* (image {IMAGE}) leaks" in cause.summary
+    assert f" leaked by pod default/leak-job-* (image {IMAGE}) (" in cause.summary
     # AND both lines are charged to it
     assert next(link.value for link in cause.chain if link.step == "leak") == 3_900
 
@@ -222,7 +222,7 @@ def test_a_unit_that_runs_the_client_itself_is_the_culprit(tmp_path: Path) -> No
     cause = cause_of(run(leak(scene(), "/docker/*", 5_000, RUNC), "/docker/{}", 9, **asked), tmp_path)
     assert cause.culprit is not None
     assert (cause.culprit.comm, cause.culprit.unit) == (None, "agent.service")
-    assert f"that agent.service, which runs {IMAGE}, leaks" in cause.summary
+    assert f" leaked by agent.service, which runs {IMAGE} (" in cause.summary
 
 
 # --- nobody ----------------------------------------------------------------------------------------------------------

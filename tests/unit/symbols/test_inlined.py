@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Needs
 
 from zombiescope._native import SymbolTable, elf_build_id
+from zombiescope.base.packages import install
 from zombiescope.symbols import inlined as module
 from zombiescope.symbols.inlined import InlinedFunctions, InlineError
 from zombiescope.symbols.offline import OfflineSymbols
@@ -93,5 +94,7 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPat
         return real(name, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InlineError, match=r"zombiescope\[inline\]"):
+    with pytest.raises(InlineError, match="symbolic is not installed") as raised:
         module.InlinedFunctions()
+    assert raised.value.fix == install("inline")
+    assert "[inline]" in install("inline")
