@@ -64,7 +64,7 @@ def test_tracks_are_rows_of_the_axis_on_demand(guilty: Visit) -> None:
     labels = guilty.page.locator(".track-row .track-label")
     expect(labels).to_have_count(0)
     guilty.menu("View")
-    guilty.page.get_by_label("Tracks", exact=True).select_option("process")
+    guilty.page.get_by_role("combobox", name="Tracks", exact=True).select_option("process")
     guilty.wait_said("tracks", "process")
     hog = labels.filter(has_text=re.compile(r"^hog \["))
     expect(hog).to_have_count(1)
