@@ -82,7 +82,7 @@ def test_a_failed_part_is_a_banner_on_every_page_until_it_works_again(
 ) -> None:
     visit = visitor(live.origin, color_scheme=scheme)
     visit.go("page=home")
-    expect(visit.page.locator("main")).to_contain_text("recording now")
+    expect(visit.page.locator("main")).to_contain_text("Recording now")
     banner = visit.page.locator(".banner").filter(has_text=WORDS)
     expect(visit.page.locator(".banner")).to_have_count(0)
     # WHEN the live diagnosis fails
