@@ -118,7 +118,11 @@ class Replay:
         patch.setattr(
             counters, "time", SimpleNamespace(monotonic=lambda: self.now_ns / 1e9, perf_counter_ns=lambda: self.now_ns)
         )
-        patch.setattr(kernel_log, "time", SimpleNamespace(monotonic_ns=lambda: self.now_ns))
+        patch.setattr(
+            kernel_log,
+            "time",
+            SimpleNamespace(monotonic_ns=lambda: self.now_ns, monotonic=lambda: self.now_ns / 1e9),
+        )
 
     # --- the tree ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ SERVICES_STARTS = "zombiescope_agent_services_starts"
 
 FAMILIES = (
     Family(
-        RESTARTS, "counter", "How often a service of the agent failed and was started again.", ("service",), 64,
+        RESTARTS, "counter", "How often a service of the agent failed and was started again.", ("service",), 16,
         "one for each service of the agent",
     ),
     Family(RECORDER_STARTS, "gauge", "How often the agent has started its recorder; 1 is as it should be."),

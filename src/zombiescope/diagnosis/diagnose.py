@@ -241,16 +241,23 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
         return worst([symptom.severity for symptom in each.symptoms if symptom.detector.role == "victim"])
     if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
-    if (confirmed and not each.is_moderate) or each.severity == "warning" or any(map(_lost_a_core, each.symptoms)):
+    if (confirmed and not each.is_moderate) or each.severity == "warning":
         return "warning"
-    return "info"
+    is_lost = any(map(_lost_a_core, each.symptoms)) and not (causes and YIELDS & set(causes[0].frames))
+    return "warning" if is_lost else "info"
+
+
+YIELDS = frozenset({"do_sched_yield", "__do_sys_sched_yield", "sys_sched_yield"})
+"""A poller that yields gives its core to any task that wants it: no core is lost, as with the proxy threads of NCCL."""
 
 
 def _lost_a_core(symptom: Symptom) -> bool:
-    """For ten seconds the kernel had a core, or as much of several: worth a warning, whether or not it is explained."""
+    """For ten seconds one task had a core in the kernel: worth a warning, whether or not it is explained. Many tasks
+    that have as much together are the work of a busy machine."""
     cores, is_new = symptom.facts.get("ratio"), symptom.facts.get("new")
     is_whole = isinstance(cores, int | float) and cores >= LOST_CORES
-    return symptom.kind == "kernel_hog" and bool(is_new) and is_whole and symptom.seconds >= LOST_CORE_WARNING_S
+    is_one = symptom.kind == "kernel_hog" and not symptom.facts.get("many")
+    return is_one and bool(is_new) and is_whole and symptom.seconds >= LOST_CORE_WARNING_S
 
 
 def _is_lasting(symptom: Symptom) -> bool:

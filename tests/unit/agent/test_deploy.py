@@ -167,5 +167,6 @@ def test_names_are_as_prometheus_wants_them() -> None:
 
 
 def test_the_number_of_series_is_bounded() -> None:
-    """On a node of 192 cores and 16 GPUs, whatever names its tenants choose."""
-    assert sum(family.most + 1 for family in parts.families() if "cpu" not in family.labels) < 1500
+    """On a node of 192 cores and 16 GPUs, whatever names its tenants choose. The account of GPU seconds by job, and who
+    is on a GPU, are 225 of these."""
+    assert sum(family.most + 1 for family in parts.families() if "cpu" not in family.labels) < 1650

@@ -12,7 +12,7 @@ from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.report.markdown import markdown
 from zombiescope.diagnosis.symptom import Symptom
-from zombiescope.model.plans.step import RELEASE, command
+from zombiescope.model.plans.step import RELEASE
 
 CALL = " ".join(SYSCALL)
 READ = f"{CALL} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
@@ -206,7 +206,7 @@ def test_a_plan_tells_commands_from_advice(tmp_path: Path) -> None:
         "systemctl is-active ecs.service",
     )
     assert cause.fix.summary == "stop ecs.service, then release the zombies"
-    assert command("zombiescope cgroups", "do they still grow?") in cause.fix.steps
+    assert "zombiescope cgroups" in [step.command for step in cause.fix.steps]
     assert [step.kind for step in cause.fix.steps if "release them" in step.line] == ["advice"]
     assert "1. lasting: release them" in markdown(Diagnosis("lab", 0, 1, (incident_of(cause),), ()), "x", str)
 

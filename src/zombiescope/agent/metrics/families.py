@@ -10,7 +10,7 @@ from zombiescope.agent.tally import Family
 CORES, UNITS, LEAKERS, KINDS, CAUSES, SOURCES, GPUS = 1024, 50, 20, 128, 64, 64, 64
 PARTS_SHOWN = 32
 GPUS_SHOWN = 16
-GPU_OWNERS, GPU_STATES = 32, 10
+GPU_OWNERS, GPU_STATES = 16, 10
 """With figures of their own: as many as a machine has. Of more only what they lost is told."""
 
 SATURATED = "zombiescope_core_saturated_seconds_total"
@@ -100,10 +100,10 @@ FAMILIES = (
            ("gpu", "uuid", "pci_bus_id", "model"), GPUS_SHOWN, "one for each GPU up to 16"),
     Family(GPU_PROCESS_INFO, "gauge", "Processes on a GPU, by whose they are.",
            ("gpu", "uuid", "namespace", "pod", "container", "owner"), 4 * GPU_OWNERS,
-           "one for each container or unit on each GPU, 128 in all"),
+           "one for each container or unit on each GPU, 64 in all"),
     Family(JOB_GPU_SECONDS, "counter", "GPU seconds by job, and what the GPU did or waited for: busy, host, data, "
            "collective, storage, throttled, stopped, unused, unknown. All together are GPUs x time.",
-           ("namespace", "owner", "state"), GPU_OWNERS * GPU_STATES, "32 owners and 10 states, the others together"),
+           ("namespace", "owner", "state"), GPU_OWNERS * GPU_STATES, "16 owners and 10 states, the others together"),
     Family(INCIDENTS, "counter", "Incidents that the diagnosis found, by their first cause.", ("cause", "severity"),
            3 * CAUSES, "one for each pattern and severity that was found"),
     Family(INCIDENT_OPEN, "gauge", "Incidents that go on.", ("cause", "severity"), 3 * CAUSES,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
+from zombiescope.diagnosis.carriers import CARRIER_UNITS
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.kernel_entry import system_call
@@ -74,7 +75,9 @@ def _known(case: Case) -> Iterator[Step]:
     for what, text in (("its command line", row.get("cmdline")), ("its program", row.get("exe"))):
         if text:
             yield note(f"{what}: {printable(str(text))[:MOST_TEXT]}")
-    whose = [text for text in (task.unit, task.named.label, task.cgroup) if text]
+    # The unit of a runtime says nothing of whose work it is: many run there, and none of it is the unit's own.
+    unit = None if task.unit in CARRIER_UNITS else task.unit
+    whose = [text for text in (unit, task.named.label, task.cgroup if unit or not task.unit else None) if text]
     if whose:
         yield note(f"it runs in {printable(whose[0])[:MOST_TEXT]}")
     if case.frames:
