@@ -224,7 +224,7 @@ def test_on_the_loopback_every_user_of_the_machine_is_asked_for_the_token_too(se
 def test_without_a_token_only_on_the_loopback(written: Written, tmp_path: Path) -> None:
     with page_server(str(written.dir), "--no-token", home=tmp_path) as server:
         assert server.token is None
-        assert any("Every user of this machine may read it" in line for line in server.said)
+        assert any("Every user of this machine can read it" in line for line in server.said)
         assert server.ask("/api/v1/info").status == 200
     done = Cli(tmp_path)("serve", str(written.dir), "--no-token", "--listen", "0.0.0.0:0")
     assert done.code == 2

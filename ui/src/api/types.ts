@@ -33,6 +33,7 @@ export interface Actor {
   baseline_cores: number | null;
   cpu_ratio: number | null;
   baseline_cpu_ratio: number | null;
+  genuine?: boolean | null;
 }
 
 export interface Against {

@@ -19,8 +19,8 @@ EXAMPLES = examples(
     "lab list                     # what can be done to this machine",
     "lab run smaps-reader         # says what it will do, and asks",
     "lab score --page docs/accuracy.md",
-    "lab widen ./recordings/fork-storm --onto ./recordings/healthy-training --cores 96 -o wide",
-    "lab demo                     # leak, diagnosis, repair, verification",
+    "lab widen fork.zscope --onto train.zscope --cores 96 -o wide",
+    "lab demo                     # leak, diagnosis, repair, check",
     "lab node                     # a shell in a disposable machine",
     "lab clean",
 )

@@ -14,9 +14,9 @@ from zombiescope.cli.output import Json, command_line, console, examples, print_
 from zombiescope.cli.recording_argument import opened
 
 EXAMPLES = examples(
-    "lab widen ./recordings/fork-storm --onto ./recordings/healthy-training --cores 96 -o wide",
-    "lab widen ./recordings/fork-storm --onto healthy.zscope --cores 192 --at 39 -o wide",
-    "diagnose wide",
+    "lab widen fork.zscope --onto train.zscope --cores 96 -o wide",
+    "lab widen fork.zscope --onto web.zscope --cores 192 --at 39 -o w",
+    "diagnose w",
 )
 
 

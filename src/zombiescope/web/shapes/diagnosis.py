@@ -22,6 +22,7 @@ class Actor(TypedDict):
     baseline_cores: float | None
     cpu_ratio: float | None
     baseline_cpu_ratio: float | None
+    genuine: NotRequired[bool | None]
 
 
 class Symptom(TypedDict):
