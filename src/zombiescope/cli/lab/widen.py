@@ -15,8 +15,8 @@ from zombiescope.cli.recording_argument import opened
 
 EXAMPLES = examples(
     "lab widen fork.zscope --onto train.zscope --cores 96 -o wide",
-    "lab widen fork.zscope --onto web.zscope --cores 192 --at 39 -o w",
-    "diagnose w",
+    "lab widen fork.zscope --onto web.zscope --cores 96 --at 39 -o wide",
+    "diagnose wide",
 )
 
 
