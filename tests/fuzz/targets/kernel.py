@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from zombiescope.kernel import (
     pressure,
     privileges,
     process,
+    rank_environment,
     schedstat,
     snmp,
     softirqs,
@@ -39,6 +41,7 @@ from zombiescope.kernel import (
     syslog,
     tcp_sockets,
     tracefs,
+    unix_sockets,
     vmstat,
 )
 from zombiescope.symbols import maps
@@ -177,6 +180,22 @@ def _log_samples() -> Iterable[bytes]:
     return [line.sample.encode() for line in log_formats.FORMATS]
 
 
+RUNTIME_SOCKET = b"/run/docker.sock"
+
+
+def runtime_connections(data: bytes) -> None:
+    """One answer of the kernel's dump of unix sockets."""
+    unix_sockets.parse(data, frozenset({b"docker.sock"}))
+
+
+def _unix_sockets() -> Iterable[bytes]:
+    name = RUNTIME_SOCKET + bytes(-len(RUNTIME_SOCKET) % 4)
+    attributes = struct.pack("=HH", 4 + len(RUNTIME_SOCKET), 0) + name + struct.pack("=HHI", 8, 2, 9)
+    body = struct.pack("=BBBxIII", 1, 1, 1, 77, 0, 0) + attributes
+    listed = struct.pack("=IHHII", 16 + len(body), 20, 2, 1, 0) + body
+    return [listed, listed + struct.pack("=IHHIIi", 20, 3, 2, 1, 0, 0)]
+
+
 def waiting_task(data: bytes) -> None:
     """The three files of a task that is looked at while it waits."""
     blocked_task.parse_state(data)
@@ -227,5 +246,7 @@ TARGETS = (
         lambda: [b"4\t4\t1\t7\n", b"always [madvise] never\n", b"flags\t\t: fpu hypervisor\n"],
     ),
     Target("tcp-sockets", tcp_sockets.parse, _sockets),
+    Target("unix-sockets", runtime_connections, _unix_sockets, refusals=(OSError,)),
+    Target("rank-environment", rank_environment.parse, lambda: [b"PATH=/bin\0RANK=3\0WORLD_SIZE=8\0SLURM_PROCID=3\0"]),
     Target("tracefs-format", record_layout, lambda: [FORMAT], refusals=(ValueError,)),
 )
