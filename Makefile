@@ -237,7 +237,7 @@ docs: setup .venv/.docs ## check every page and link, and build the site into si
 lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
 	@for name in runtime dev node browser fuzz ray cluster engines docs wheels; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
-	  --python-version 3.11 --generate-hashes --no-header $$name.in -o $$name.txt && cd ..; done
+	  --python-version 3.11 --generate-hashes --no-strip-extras --no-header $$name.in -o $$name.txt && cd ..; done
 	$(BIN)/python requirements/bill_of_materials.py --page > docs/licences.md
 
 deploy: setup .venv/.cluster ## rewrite the kustomize base (the chart with its defaults) and the page of the chart's values

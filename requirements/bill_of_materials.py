@@ -29,7 +29,7 @@ SPDX_OF_CLASSIFIER = {
     "BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0",
 }
-_PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)(?: ; (.*?))?\s*\\?$")
+_PINNED = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;]+)(?: ; (.*?))?\s*\\?$")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 

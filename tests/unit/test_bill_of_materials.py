@@ -37,7 +37,7 @@ def test_every_pinned_package_is_in_it_once_with_its_hashes() -> None:
         elsewhere = any(f"sys_platform == '{name}'" in line for name in ("win32", "emscripten"))
         if "==" in line and not elsewhere:
             name, _, rest = line.partition("==")
-            assert (name, rest.split()[0]) in names
+            assert (name.partition("[")[0], rest.split()[0]) in names
     assert {"preact", "@preact/signals"} <= {name for name, _ in names}
     assert "vite" not in {name for name, _ in names}, "what builds the page is not shipped"
     assert all(part["hashes"] and all(len(each["content"]) in (64, 128) for each in part["hashes"]) for part in parts)
