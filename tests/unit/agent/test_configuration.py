@@ -108,6 +108,10 @@ def test_what_is_not_written_has_its_default(text: str) -> None:
         ("first: {inner: {dpth: 1}}", "agent.yaml:1: first.inner.dpth: is not known to this version; "
          "did you mean first.inner.depth?"),
         ("frist: {}", "agent.yaml:1: frist: is not known to this version; did you mean first?"),
+        ("first:\n" + "[" * 1000, "agent.yaml:2: is not YAML: more than 32 levels"),
+        ("first: " + "{a: " * 1000, "agent.yaml:1: is not YAML: more than 32 levels"),
+        ("first:\n" + "- " * 1000, "agent.yaml:2: is not YAML: more than 32 levels"),
+        ("".join(" " * level + "a:\n" for level in range(99)), "agent.yaml:33: is not YAML: more than 32 levels"),
         ("a: &x [1]\nb: *x", "agent.yaml:2: aliases (*name) are not read here"),
     ],
 )  # fmt: skip

@@ -11,16 +11,25 @@ from zombiescope.base.text import printable
 MOST_BYTES = 1 << 20
 MOST_NODES = 20_000
 DEEPEST = 32
-"""Levels of [] and {}. PyYAML's scanner takes the square of this depth, and no setting needs more than three."""
+"""Levels of [], {} and indentation. PyYAML's scanner takes the square of this depth, its composer calls itself for
+each level, and no setting needs more than three."""
 
 
 class Loader(yaml.SafeLoader):
     """Reads plain YAML and refuses deep nesting before the scanner pays for it."""
 
     def fetch_flow_collection_start(self, TokenClass: type) -> None:  # noqa: N803, the base class calls it that
-        if self.flow_level >= DEEPEST:
-            raise yaml.scanner.ScannerError(None, None, f"more than {DEEPEST} levels of [] and {{}}", self.get_mark())
+        self._refuse_depth()
         super().fetch_flow_collection_start(TokenClass)
+
+    def add_indent(self, column: int) -> bool:
+        if self.indent < column:
+            self._refuse_depth()
+        return bool(super().add_indent(column))
+
+    def _refuse_depth(self) -> None:
+        if self.flow_level + len(self.indents) >= DEEPEST:
+            raise yaml.scanner.ScannerError(None, None, f"more than {DEEPEST} levels", self.get_mark())
 
 
 @dataclass(frozen=True, slots=True)
