@@ -162,6 +162,38 @@ ROWS = (
         measures_itself=True,
     ),
     Row(
+        "core-dump",
+        nothing,
+        hog("get_signal do_coredump elf_core_dump dump_user_range get_dump_page handle_mm_fault"),
+        hog("get_signal do_group_exit do_exit exit_mmap unmap_vmas", comm="agent"),
+        measures_itself=True,
+    ),
+    Row(
+        "large-fork",
+        nothing,
+        hog("do_syscall_64 kernel_clone copy_process dup_mm dup_mmap copy_page_range copy_pte_range"),
+        lambda s: children(s.counter("stat", "processes", 400)),
+        measures_itself=True,
+    ),
+    Row(
+        "tracer",
+        nothing,
+        lambda s: s.hog(
+            "do_syscall_64 syscall_trace_enter ptrace_report_syscall_entry ptrace_stop schedule", "server", share=0.5
+        ).hog("do_syscall_64 __x64_sys_ptrace ptrace_check_attach wait_task_inactive", share=0.5, pid=1301),
+        hog("do_syscall_64 vfs_read some_driver_read"),
+        measures_itself=True,
+    ),
+    Row(
+        "kernel-poller",
+        nothing,
+        lambda s: s.hog("ret_from_fork io_sq_thread __io_sq_thread io_submit_sqes", "iou-sqp-1201", tid=1202).hog(
+            "", "agent", cpu=0, share=0.3
+        ),
+        hog("do_syscall_64 vfs_read some_driver_read", comm="iou-sqp-7"),
+        measures_itself=True,
+    ),
+    Row(
         "cfs-throttle",
         nothing,
         lambda s: s.cgroup_stats(

@@ -1,8 +1,8 @@
 """Processes that only carry out what others ask for, and are therefore never the culprit.
 
-pid 1, container runtimes and kubelet make cgroups, processes, namespaces and mounts for others; the culprit asked for
-them: a pod, a restart policy, a script that runs `docker run`. And no plan touches them: disabling containerd takes
-the runtime away from every job of the node, also after a reboot.
+pid 1, container runtimes, kubelet and the daemons of batch systems make cgroups, processes, namespaces and mounts for
+others; the culprit asked for them: a pod, a restart policy, a script that runs `docker run`, a job. And no plan touches
+them: disabling containerd or slurmd takes the runtime away from every job of the node, also after a reboot.
 
 Every process chooses its own name, so a name alone makes no carrier (docs/design/0085). What counts is the kernel's
 word: pid 1, a process in a unit of a runtime, or one outside of all services and containers that has the name of a
@@ -16,12 +16,18 @@ from typing import Protocol
 
 from zombiescope.node.containers.runtimes import RUNTIME_UNITS
 
+BATCH = {
+    "slurmd": "Slurm", "slurmstepd": "Slurm", "pbs_mom": "PBS", "nomad": "Nomad", "condor_master": "HTCondor",
+    "condor_startd": "HTCondor", "condor_starter": "HTCondor", "condor_procd": "HTCondor", "sge_execd": "Grid Engine",
+    "sge_shepherd": "Grid Engine", "sbatchd": "LSF", "raylet": "Ray",
+}  # fmt: skip
+"""Daemons that start the jobs of a cluster, as the kernel has their names -> the batch system."""
 CARRIERS = frozenset(
     {
         "systemd", "init", "systemd-executo", "(sd-executor)", "runc", "runc:[0:PARENT]", "runc:[1:CHILD]",
         "runc:[2:INIT]", "crun", "youki", "runsc", "kata-runtime", "containerd", "dockerd", "docker-proxy",
         "docker-init", "tini", "crio", "conmon", "conmonrs", "podman", "kubelet", "buildkitd", "lxc-start", "lxd",
-        "incusd",
+        "incusd", "starter", "starter-suid", *BATCH,
     }
 )  # fmt: skip
 """Names of programs, as the kernel has them: at most MOST_OF_COMM characters."""
@@ -30,16 +36,23 @@ _CLONED = ("/memfd:runc_cloned", "/proc/self/exe")
 MOST_OF_COMM = 15
 _SHIM = re.compile(r"containerd-shim|docker-containe|shim-runc|conmon")
 
-CARRIER_UNITS = RUNTIME_UNITS | {"init.scope"}
+CARRIER_UNITS = RUNTIME_UNITS | {
+    "init.scope", "slurmd.service", "slurmstepd.scope", "pbs.service", "pbs_mom.service", "nomad.service",
+    "condor.service", "sge_execd.service", "sgeexecd.service", "gridengine-exec.service", "lsfd.service",
+}  # fmt: skip
 
-
-CLIENTS = frozenset({"docker", "nerdctl", "ctr", "crictl", "systemd-run", "podman-remote", "docker-compose"})
+CLIENTS = frozenset(
+    {
+        "docker", "nerdctl", "ctr", "crictl", "systemd-run", "podman-remote", "docker-compose", "apptainer",
+        "singularity", "enroot",
+    }
+)  # fmt: skip
 """They ask a runtime on behalf of whoever ran them, and say so by their parent."""
 
 _PER_USER_MANAGER = re.compile(r"user@\d+\.service$")
 _CONTAINER_SCOPE = re.compile(r"(?:docker|cri-containerd|crio|libpod|nerdctl|machine|lxc)[-.].*\.scope$")
-_TRANSIENT = re.compile(r"(?:session|run)-(?:\*|[a-z]?\d|r[0-9a-f]).*\.(?:scope|service)$")
-_SHARED_SLICE = re.compile(r"(?:-|system|user|machine|init|docker|kubepods[^/]*)\.slice$")
+_TRANSIENT = re.compile(r"(?:(?:session|run)-(?:\*|[a-z]?\d|r[0-9a-f])|\*).*\.(?:scope|service)$")
+_SHARED_SLICE = re.compile(r"(?:-|system|user|machine|init|docker|nomad|share|reserve|kubepods[^/]*)\.slice$")
 
 
 class Process(Protocol):

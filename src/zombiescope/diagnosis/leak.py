@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from zombiescope.base.time import HOUR_US
-from zombiescope.diagnosis.carriers import is_carrier, is_genuine, stands_for_nobody
+from zombiescope.diagnosis.carriers import BATCH, is_carrier, is_genuine, stands_for_nobody
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Actor
 from zombiescope.diagnosis.requesters import Request, requests
@@ -141,7 +141,8 @@ def _suspects(paths: RuntimePaths, line: Leak) -> Iterator[tuple[Hashable, float
         yield unit, 1.0, _Suspect(Actor(unit=unit, cgroup=line.path))
         return
     carrier = creator.comm or creator.unit or "a runtime"
-    why = f"{carrier} made them for others, and no container at {line.path} was recorded"
+    whom = f"jobs of {BATCH[carrier]}" if carrier in BATCH else f"others, and no container at {line.path} was recorded"
+    why = f"{carrier} made them for {whom}"
     yield ("nobody", line.path), 1.0, _Suspect(None, None, why)
 
 

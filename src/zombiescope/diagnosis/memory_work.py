@@ -42,6 +42,13 @@ SHORTAGE = _kind(
     is_ordinary=False,
 )
 """Other patterns tell which."""
+CORE_DUMP = _kind(
+    "core dump",
+    "crashed, and the kernel writes its core dump",
+    "do_coredump vfs_coredump elf_core_dump dump_user_range dump_emit dump_emit_page coredump_write",
+    is_ordinary=False,
+)
+"""A pattern of its own: core-dump."""
 LOCK = _kind(
     "lock",
     "waits for its address space",
@@ -133,7 +140,7 @@ NEW = _kind(
 """Ordinary only as long as it is kept: memory that grows is a job that starts."""
 
 KINDS = (
-    SHORTAGE, LOCK, START, DEVICE, EXIT, PINNING, DRIVER, SWAP, SHARED, FILE, COPY, RELEASE, NEW,
+    CORE_DUMP, SHORTAGE, LOCK, START, DEVICE, EXIT, PINNING, DRIVER, SWAP, SHARED, FILE, COPY, RELEASE, NEW,
 )  # fmt: skip
 
 

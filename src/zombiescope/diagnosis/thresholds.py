@@ -549,8 +549,21 @@ the log."""
 FORKS_MANY_PER_S = 50
 """processes a second; estimated: a process costs about a millisecond of CPU to start and end; nodes without a storm
 start one to twenty a second."""
-FORK_COPY_CORES = 0.5
-"""cores; chosen: CPU in copying the memory of a large process."""
+LARGE_FORK_CORES = 0.1
+"""cores; chosen: CPU in copying the page tables of a large process."""
+LARGE_FORK_US = 40_000
+"""us; estimated: copying page tables takes about 10 ms a gigabyte of small pages, so four gigabytes; five samples in a
+row, which a storm of small processes has by chance only."""
+LARGE_FORK_LEAST_US = 5_000
+"""us of copying for each process that began beyond the usual; estimated: less is that of a small process."""
+LARGE_FORK_SHARE = 0.5
+"""share of the copying that lasts so long; chosen: most of it."""
+CORE_DUMP_SHARE = 0.5
+"""share of the hog's kernel time; chosen: most of it."""
+TRACED_CORES = 0.1
+"""cores; chosen: CPU in stopping for a tracer and in tracing; a debugger that waits takes none."""
+POLLER_SHARE = 0.8
+"""share of the thread's kernel time; chosen: a thread that polls does hardly anything else."""
 FORKS_FEW_PER_S = 1.0
 """processes a second; chosen: fewer refute it."""
 FORK_MANY_TASKS = 5

@@ -363,3 +363,34 @@ def test_the_list_of_cgroups_says_who_asked_and_not_who_carried_out(tmp_path: Pa
     assert lines["/docker/*"]["charged_to"] == f"agent-loop (agent-loop.service), which runs {IMAGE}"
     assert lines["/docker/*"]["creator"]["comm"] == "runc"
     assert lines["/system.slice/cron.service/*"]["charged_to"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "comm", "unit", "system"),
+    [
+        ("/slurm/uid_*/job_*/step_*", "slurmstepd", "slurmd.service", "Slurm"),
+        ("/system.slice/slurmstepd.scope/job_*/step_*", "slurmstepd", "slurmstepd.scope", "Slurm"),
+        ("/pbs_jobs/*.server", "pbs_mom", "pbs.service", "PBS"),
+        ("/nomad.slice/share.slice/*.web.scope", "nomad", "nomad.service", "Nomad"),
+        ("/htcondor/condor_*_slot*", "condor_starter", "condor.service", "HTCondor"),
+        ("/gridengine/*", "sge_shepherd", None, "Grid Engine"),
+    ],
+)
+def test_the_launcher_of_a_batch_system_is_not_blamed_for_its_jobs(
+    tmp_path: Path, path: str, comm: str, unit: str | None, system: str
+) -> None:
+    made = leak(scene(), path, 5_000, {"comm": comm, "pid": 812, "unit": unit}, names=5_000)
+    cause = cause_of(made, tmp_path)
+    assert cause.culprit is None
+    assert f"{comm} made them for jobs of {system}" in " ".join(step.does for step in cause.fix.steps) + cause.summary
+    assert not any("systemctl" in step.line for step in cause.fix.steps if step.kind == "command" and unit and
+                   unit in step.line)  # fmt: skip
+
+
+def test_a_users_program_called_like_a_batch_daemon_answers_for_itself(tmp_path: Path) -> None:
+    made = leak(
+        scene(), "/system.slice/agent.service/*", 5_000, {"comm": "slurmstepd", "pid": 9, "unit": "agent.service"}
+    )
+    culprit = cause_of(made, tmp_path).culprit
+    assert culprit is not None
+    assert culprit.unit == "agent.service"

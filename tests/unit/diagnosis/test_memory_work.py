@@ -204,3 +204,69 @@ def test_what_there_is_more_of_says_which_it_is(shared: float, pattern: str, sev
     scene.hog(MUNMAP, "data-worker", share=0.3 - shared * 0.3)
     incident = only(scene, tmp_path)
     assert (incident.causes[0].pattern, incident.severity) == (pattern, severity)
+
+
+# --- core dumps, large forks, pollers, tracers -----------------------------------------------------------------------
+
+DUMP = "get_signal do_coredump elf_core_dump dump_user_range get_dump_page __get_user_pages handle_mm_fault"
+COPY_TABLES = f"{CALL} __x64_sys_clone kernel_clone copy_process dup_mm dup_mmap copy_page_range copy_pte_range"
+
+
+@pytest.mark.parametrize("dump", [DUMP, DUMP.replace("do_coredump", "vfs_coredump")])
+def test_a_core_dump_is_no_storm_of_page_faults(tmp_path: Path, dump: str) -> None:
+    scene = Scene().vmstat(pgfault=400_000).hog(dump, "python3", unit="trainer.service")
+    one = only(scene, tmp_path)
+    assert one.causes[0].pattern == "core-dump"
+    assert "python3 crashed" in one.causes[0].summary
+    assert "page-fault-storm" not in {cause.pattern for cause in one.causes}
+
+
+def test_a_fork_of_a_large_heap_is_neither_turnover_nor_a_storm(tmp_path: Path) -> None:
+    # GIVEN a process that forks twice a second, and copies the pages that it writes after that
+    scene = Scene().vmstat(pgfault=150_000).counter("stat", "processes", 2)
+    for fork in range(12):
+        scene.hog(COPY_TABLES, "python3", from_s=5 + fork / 2, to_s=5.2 + fork / 2)
+        scene.hog(f"{FAULT} do_wp_page wp_page_copy", "python3", from_s=5.2 + fork / 2, to_s=5.5 + fork / 2)
+    one = only(scene, tmp_path)
+    assert one.causes[0].pattern == "large-fork"
+    assert {"memory-turnover", "fork-storm"}.isdisjoint(cause.pattern for cause in one.causes)
+
+
+def test_copying_that_many_small_processes_share_is_no_large_fork(tmp_path: Path) -> None:
+    scene = Scene().vmstat().counter("stat", "processes", 900).hog(COPY_TABLES, "sh", ppid=700)
+    assert "large-fork" not in {cause.pattern for cause in only(scene, tmp_path).causes}
+
+
+@pytest.mark.parametrize(
+    ("comm", "frames"),
+    [
+        ("iou-sqp-1201", "ret_from_fork io_sq_thread __io_sq_thread io_submit_sqes"),
+        ("vhost-1201", "ret_from_fork vhost_task_fn vhost_run_work_list handle_tx_kick handle_tx_copy"),
+    ],
+)
+def test_a_thread_that_polls_for_a_program_is_ordinary(tmp_path: Path, comm: str, frames: str) -> None:
+    scene = Scene().vmstat().hog(frames, comm, tid=1202, from_s=5, to_s=17)
+    scene.hog("", "server", pid=1201, cpu=0, share=0.2)
+    one = only(scene, tmp_path)
+    assert one.causes[0].pattern == "kernel-poller"
+    assert one.severity == "info"
+    assert one.causes[0].culprit is not None
+    assert one.causes[0].culprit.comm == "server"
+
+
+def test_a_program_that_only_has_a_pollers_name_is_none(tmp_path: Path) -> None:
+    scene = Scene().vmstat().hog(f"{CALL} ksys_read vfs_read odd_driver_read", "iou-sqp-1201", from_s=5, to_s=17)
+    one = only(scene, tmp_path)
+    assert one.causes[0].pattern == "unknown-kernel-hog"
+    assert one.severity == "warning"
+
+
+def test_a_tracer_is_told_from_whom_it_traces(tmp_path: Path) -> None:
+    scene = Scene().vmstat()
+    scene.hog(f"{CALL} syscall_trace_enter ptrace_report_syscall_entry ptrace_stop schedule", "python3", share=0.6)
+    scene.hog(f"{CALL} __x64_sys_ptrace ptrace_check_attach wait_task_inactive", "strace", pid=1301, share=0.4)
+    cause = only(scene, tmp_path).causes[0]
+    assert cause.pattern == "tracer"
+    assert cause.culprit is not None
+    assert cause.culprit.comm == "strace"
+    assert "/proc/1201/status" in " ".join(step.line for step in cause.fix.steps)

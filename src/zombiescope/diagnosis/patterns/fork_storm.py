@@ -1,4 +1,4 @@
-"""Processes are started and end again, hundreds a second; or a large process forks, which copies its page tables.
+"""Processes are started and end again, hundreds a second. (A large process that forks is large-fork.)
 
 A compile farm starts hundreds a second, too. There the children work: most of the time of all that one starts is their
 own. In a storm it is the kernel's, which makes them and takes them away again.
@@ -15,11 +15,11 @@ from zombiescope.diagnosis.excess import counter, own_rate, unusual
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.memory_balance import balance
 from zombiescope.diagnosis.memory_work import EXIT, FILE
-from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured, signature
+from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.patterns import large_fork
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.thresholds import (
     FORK_CALL_CORES,
-    FORK_COPY_CORES,
     FORK_MANY_TASKS,
     FORK_WALK_SHARE,
     FORK_WORK_SHARE,
@@ -68,7 +68,7 @@ def _rate(case: Case) -> float | None:
 
 def _measurements(case: Case) -> list[Measurement]:
     made = case.count("stat", "processes")
-    instead = _walks_instead(case) or _works_with_memory(case)
+    instead = _walks_instead(case) or _copies_instead(case) or _works_with_memory(case)
     if instead is not None:
         return [instead]
     if not _is_its_doing(case):
@@ -80,13 +80,6 @@ def _measurements(case: Case) -> list[Measurement]:
                 least=FORKS_MANY_PER_S, refutes_below=FORKS_FEW_PER_S, whose=case.family)
     ]  # fmt: skip
     found += _children_work(case)
-    copying = case.cores_in("copy_page_range", "dup_mmap", chosen=case.hog_samples)
-    if copying is not None and made is not None and made.added:
-        # Forks of a process with gigabytes are few and take a tenth of a second each.
-        enough = True if copying >= FORK_COPY_CORES and made.rate >= FORKS_FEW_PER_S else None
-        each_ms = copying / made.rate * 1000
-        text = f"copying address spaces took {{}}, {each_ms:.1f} ms a process"
-        found.append(cpu_used(text, copying, enough))
     return found
 
 
@@ -100,6 +93,12 @@ def _walks_instead(case: Case) -> Measurement | None:
         return None
     text = f"below fork, exec and exit {of_all * 100:.0f}% of the time goes into walking memory cgroups"
     return Measurement(text, round(of_all, 4), "ratio", "samples", "refutes")
+
+
+def _copies_instead(case: Case) -> Measurement | None:
+    """A few forks of a large process are no storm of processes."""
+    copying = large_fork.measurement(case)
+    return replace(copying, says="refutes") if copying.says == "confirms" else None
 
 
 def _works_with_memory(case: Case) -> Measurement | None:
@@ -163,12 +162,13 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
-    "that no list of processes shows them. Or a process with gigabytes forks, which copies its page tables.",
+    "that no list of processes shows them.",
     confirmed_by="50 new processes a second more than were usual before, where the hog forks, is many processes or one "
     "of many (where what is usual is not known: as its own part of them, which is worth half); or 0.5 of a CPU in "
     "copying address spaces.",
     refuted_by="Less than one new process a second (threads count as processes); what is started computes for 60% of "
-    "its time, as a compile farm does; most of the time below fork, exec and exit goes into walking memory cgroups; or "
+    "its time, as a compile farm does; most of the time below fork, exec and exit goes into walking memory cgroups, or "
+    "into copying the page tables of a large process (large-fork); or "
     "40% of the kernel time, and more than is spent on processes, fills or shares memory, which is memory-turnover.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
     stop_gap="limit how many tasks it may have (TasksMax= of its unit, pids.max of its container); what it "

@@ -9,6 +9,7 @@ from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_balance import Balance, balance
 from zombiescope.diagnosis.memory_work import KINDS, NEW, Kind
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, Signature, cpu_used, measured
+from zombiescope.diagnosis.patterns import large_fork
 from zombiescope.diagnosis.patterns.gpu_monitor import is_monitor
 from zombiescope.diagnosis.plan import shell
 from zombiescope.model.plans.step import Step, advice, command
@@ -32,7 +33,7 @@ def examine(case: Case) -> Evidence:
 
 def _measurements(case: Case, found: Balance) -> Iterator[Measurement]:
     cores = case.cores_in(*(name for kind in found.ordinary for name in kind.functions), chosen=case.hog_samples)
-    says = found.is_ordinary and not is_monitor(case.hog.comm)
+    says = found.is_ordinary and not is_monitor(case.hog.comm) and not large_fork.is_one(case)
     text = f"filling, sharing, pinning or freeing memory is {found.share * 100:.0f}% of its kernel time: {{}}"
     yield cpu_used(text, cores, says)
     for kind, part in list(found.ordinary.items())[:SHOWN]:
@@ -56,7 +57,7 @@ PATTERN = Pattern(
     "kernel for it for seconds, on every healthy node.",
     confirmed_by="40% of the hog's kernel time in such work, and more than in taking memory and giving it back. It is "
     "a note (`info`), unless somebody suffers from it.",
-    refuted_by="Less than that; or the hog is a GPU monitor.",
+    refuted_by="Less than that; the hog is a GPU monitor; or it forks with a large heap (large-fork).",
     remedy="Nothing, unless it happens all the time; then what to change follows from the kind of work.",
     no_stop_gap="it is ordinary work, and nobody suffers from it unless another incident says so",
     examine=examine,

@@ -4,15 +4,18 @@ address space."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.excess import counter, own_part, unusual
 from zombiescope.diagnosis.incident import Fix
 from zombiescope.diagnosis.memory_balance import balance
-from zombiescope.diagnosis.memory_work import LOCK, NEW, RELEASE, SWAP, kinds
+from zombiescope.diagnosis.memory_work import CORE_DUMP, LOCK, NEW, RELEASE, SWAP, kinds
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, measured, signature
+from zombiescope.diagnosis.patterns import large_fork
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.thresholds import (
+    CORE_DUMP_SHARE,
     FAULTS_FEW_PER_S,
     FAULTS_HUGE_PER_S,
     FAULTS_MANY_PER_S,
@@ -88,7 +91,13 @@ def _come_and_go(case: Case) -> bool:
 
 
 def _ordinary(case: Case) -> list[Measurement]:
-    """Most of it is work that healthy programs do, or memory that is touched once and kept."""
+    """Most of it is work that healthy programs do, memory that is touched once and kept, or the end of a program."""
+    dumping = case.profile.share(case.profile.total(*CORE_DUMP.functions))
+    if dumping >= CORE_DUMP_SHARE:
+        text = f"{dumping * 100:.0f}% of its kernel time writes a core dump"
+        return [measured(text, round(dumping, 4), "ratio", "samples", False)]
+    if large_fork.is_one(case):
+        return [replace(large_fork.measurement(case), says="refutes")]
     found = balance(case)
     if not found.is_ordinary:
         return []
@@ -107,7 +116,8 @@ PATTERN = Pattern(
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock. Or its pages come back from swap.",
     confirmed_by="100,000 page faults a second, 100 huge pages cleared or 1,000 pages from swap, more than were usual "
     "before; where that is not known, as the hog's own part of them, which is worth half.",
-    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes; or 40% of the "
+    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes, of a core dump or of a "
+    "large fork; or 40% of the "
     "kernel time, and more than is spent on taking memory and giving it back, fills shared memory, reads mapped files, "
     "pins, frees at exit, or touches memory that is kept, which is memory-turnover.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
