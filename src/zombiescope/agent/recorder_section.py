@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from zombiescope.agent.config.setting import Duration, Rule, Size, setting
+from zombiescope.base.time import AUTO, CPU_CLOCK, CYCLES
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.store import locate
 
@@ -34,8 +35,15 @@ class RecorderSection:
         pattern=_NAME,
         fixed=True,
     )
-    hz: int = setting(_USUAL.hz, "Stack samples per second and core.", low=1, high=999, fixed=True)
-    event: str = setting(_USUAL.event, "What makes a sample.", choices=("cpu-clock", "cycles"), fixed=True)
+    hz: int = setting(
+        _USUAL.hz, "Stack samples per second and core. 0: 99, and 49 from 128 cores on.", low=0, high=999, fixed=True
+    )
+    event: str = setting(
+        _USUAL.event,
+        "What makes a sample. auto: cycles from 128 cores on, if there is a PMU and no nohz_full; else cpu-clock.",
+        choices=(AUTO, CPU_CLOCK, CYCLES),
+        fixed=True,
+    )
     interval: Duration = setting(_INTERVAL, "How often counters are read.", low=0.1, high=60, fixed=True)
     segment: Duration = setting(_SEGMENT, "Length of one log file.", low=5, high=3600, fixed=True)
     keep: Duration = setting(_KEEP, "Delete what is older.", low=60, high=1e9, fixed=True)
@@ -53,7 +61,8 @@ class RecorderSection:
         fixed=True,
     )
     leave_out_cores: str = setting(
-        "", "Cores not to sample: 2-5,8, or isolated.", pattern=r"|isolated|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*",
+        _USUAL.leave_out_cores, "Cores not to sample: 2-5,8, isolated (isolcpus and nohz_full), or none.",
+        pattern=r"|none|isolated|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*",
         fixed=True,
     )  # fmt: skip
     python: bool = setting(

@@ -8,3 +8,5 @@ WEEK_US = 7 * DAY_US
 
 DEFAULT_HZ = 99
 """Stacks are sampled this often unless another rate is chosen; not 100, to stay out of step with timers."""
+AUTO, CPU_CLOCK, CYCLES = "auto", "cpu-clock", "cycles"
+"""What makes a stack sample: a timer of each core, or the cycle counter of its PMU; or chosen by the node's width."""

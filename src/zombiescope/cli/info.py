@@ -47,7 +47,7 @@ def _print(found: Info, zone: tzinfo) -> None:
     facts.show_header = False
     facts.add_row("kernel", f"{found.kernel or '?'} on {found.machine or '?'}, {found.os or '?'}")
     cores = str(found.cpus if found.cpus is not None else "?")
-    apart = f"; {format_list(found.left_out)} left out of sampling, as asked for" if found.left_out else ""
+    apart = f"; {format_list(found.left_out)} left out of sampling" if found.left_out else ""
     facts.add_row("cores", cores + apart)
     facts.add_row("GPUs", _gpus(found))
     facts.add_row("labels", ", ".join(f"{key}={value}" for key, value in found.labels.items()) or "none")

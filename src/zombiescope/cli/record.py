@@ -18,13 +18,13 @@ import typer
 
 from zombiescope.base import interrupt
 from zombiescope.base import python as _python
-from zombiescope.base.time import DEFAULT_HZ
+from zombiescope.base.time import AUTO, CPU_CLOCK, CYCLES
 from zombiescope.cli.failure import Failure
 from zombiescope.cli.output import Json, examples
 from zombiescope.cli.quantities import duration_s, size_bytes, within
 from zombiescope.cli.typed import as_root, called
 from zombiescope.store import locate
-from zombiescope.store.core_lists import ISOLATED
+from zombiescope.store.core_lists import ISOLATED, NONE
 
 EXAMPLES = examples(
     "record                         # until Ctrl-C",
@@ -59,8 +59,8 @@ def _max_bytes(text: str) -> int:
 
 
 def _cores(text: str) -> str:
-    if text and text != ISOLATED and not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
-        raise typer.BadParameter(f"{text!r} is not a list of cores; write it as 2-5,8, or isolated")
+    if text and text not in (ISOLATED, NONE) and not re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text):
+        raise typer.BadParameter(f"{text!r} is not a list of cores; write it as 2-5,8, isolated or none")
     return text
 
 
@@ -85,14 +85,14 @@ For = Annotated[
     typer.Option("--for", parser=_positive_s, metavar="DURATION", help="Stop after this long. Default: until stopped."),
 ]
 Hz = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--hz",
         min=HZ[0],
         max=HZ[1],
         metavar="N",
         help="Stack samples per second and core.",
-        show_default=True,
+        show_default="99; 49 from 128 cores on",
     ),
 ]
 Interval = Annotated[
@@ -118,7 +118,9 @@ Event = Annotated[
     typer.Option(
         "--event",
         metavar="EVENT",
-        help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with interrupts off; needs a PMU).",
+        help="What makes a sample: cpu-clock (counts are time) or cycles (sees code with interrupts off, and wakes no "
+        "idle core; needs a PMU). Default: cycles from 128 cores on, where there is a PMU and no nohz_full.",
+        show_default=False,
     ),
 ]
 ReadByAll = Annotated[
@@ -150,8 +152,8 @@ LeaveOutCores = Annotated[
         "--leave-out-cores",
         parser=_cores,
         metavar="LIST",
-        show_default=False,
-        help="Cores not to sample: 2-5,8, or 'isolated' for those that the kernel keeps apart (isolcpus, nohz_full).",
+        help="Cores not to sample: 2-5,8, or 'isolated' for those that the kernel keeps apart (isolcpus, nohz_full), "
+        "or 'none'.",
     ),
 ]
 
@@ -183,7 +185,7 @@ Schedule = Annotated[
 def command(
     directory: Dir = None,
     for_s: For = None,
-    hz: Hz = DEFAULT_HZ,
+    hz: Hz = None,
     # These defaults stand as a person would type them: typer sends them through the same parser.
     interval_s: Interval = "1s",  # type: ignore[assignment]
     segment_s: Segment = "120s",  # type: ignore[assignment]
@@ -191,10 +193,10 @@ def command(
     max_bytes: MaxBytes = "2GB",  # type: ignore[assignment]
     compact_every_s: CompactEvery = "15m",  # type: ignore[assignment]
     labels: Label = None,
-    event: Event = "cpu-clock",
+    event: Event = AUTO,
     node: Node = None,
     read_by_all: ReadByAll = False,
-    leave_out_cores: LeaveOutCores = "",
+    leave_out_cores: LeaveOutCores = ISOLATED,
     python: Python = True,
     whole_stacks: WholeStacks = True,
     schedule: Schedule = True,
@@ -205,14 +207,14 @@ def command(
 
     Ctrl-C and SIGTERM end it cleanly. Sources that it may not read are listed with the command that grants each.
     """
-    if event not in ("cpu-clock", "cycles"):
-        raise typer.BadParameter(f"--event {event!r} is not known; it is cpu-clock or cycles")
+    if event not in (AUTO, CPU_CLOCK, CYCLES):
+        raise typer.BadParameter(f"--event {event!r} is not known; it is {CPU_CLOCK} or {CYCLES}")
     become_recorder(
         configuration(
             dir=writable_dir(directory),
             node=_node_name(node),
             for_s=for_s,
-            hz=hz,
+            hz=hz or 0,
             event=event,
             interval_s=interval_s,
             segment_s=segment_s,
@@ -237,8 +239,8 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "dir": None,
         "node": None,
         "for_s": None,
-        "hz": DEFAULT_HZ,
-        "event": "cpu-clock",
+        "hz": 0,
+        "event": AUTO,
         "interval_s": 1.0,
         "segment_s": 120.0,
         "keep_s": 12 * 3600.0,
@@ -246,7 +248,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "labels": {},
         "compact_every_s": 900.0,
         "read_by_all": False,
-        "leave_out_cores": "",
+        "leave_out_cores": ISOLATED,
         "python": True,
         "whole_stacks": True,
         "schedule": True,

@@ -13,6 +13,7 @@ from zombiescope.cli.quantities import human_bytes, human_s
 from zombiescope.cli.serve import ListenOption, OpenOption, TokenOption
 from zombiescope.cli.typed import called_elsewhere, demo
 from zombiescope.store import locate
+from zombiescope.store.core_lists import ISOLATED
 
 EXAMPLES = examples(
     "up                # then open the address that it prints",
@@ -28,7 +29,7 @@ def command(
     listen: ListenOption = None,
     token: TokenOption = True,
     read_by_all: record.ReadByAll = False,
-    leave_out_cores: record.LeaveOutCores = "",
+    leave_out_cores: record.LeaveOutCores = ISOLATED,
     python: record.Python = True,
     whole_stacks: record.WholeStacks = True,
     schedule: record.Schedule = True,

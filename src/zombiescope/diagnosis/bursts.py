@@ -27,6 +27,9 @@ from zombiescope.diagnosis.thresholds import (
     BURST_SHORT_SPAN_US,
     BURST_STANDS_OUT_FACTOR,
     EVENT_OFTEN,
+    FREQUENCY_FELL_RATIO,
+    FREQUENCY_SLOW_RATIO,
+    SLOWING_WEIGHT,
 )
 from zombiescope.kernel.infiniband_counters import is_rare
 from zombiescope.store import columns
@@ -66,6 +69,25 @@ def rises(facts: Facts) -> Iterator[Moment]:
             at_us = facts.start_us + first * READ_EVERY_US
             weight = BURST_RISE_WEIGHT / max(1.0, len(runs) / EVENT_OFTEN)
             yield Moment(at_us, at_us + (last - first + 1) * READ_EVERY_US, weight)
+
+
+def slowings(facts: Facts) -> Iterator[Moment]:
+    """Where processors began to be cooled, or their limit or speed fell, in such a window."""
+    known = facts.dictionaries.series(facts.start_us, facts.end_us)
+    levels = {(name, key): number for number, (source, name, key, _) in known.items() if source == "cpufreq"}
+    rows = _rare_rows(facts, list(levels.values())) if levels else np.zeros((3, 0), np.int64)
+    for (name, key), number in levels.items():
+        time, value = rows[0][rows[1] == number], rows[2][rows[1] == number]
+        base = rows[2][rows[1] == levels.get(("base", key), -1)]
+        if name == "cooled":
+            bad = value > 0
+        elif name == "limit":
+            bad = value < FREQUENCY_FELL_RATIO * value.max(initial=0)
+        else:
+            bad = value < FREQUENCY_SLOW_RATIO * base.max(initial=0) if name == "speed" else np.zeros(len(value), bool)
+        began = np.flatnonzero(bad & ~np.concatenate([[False], bad[:-1]]))
+        for at_us in time[began].tolist():
+            yield Moment(at_us - READ_EVERY_US, at_us + 6 * READ_EVERY_US, SLOWING_WEIGHT / max(1, len(began)))
 
 
 def _rare_rows(facts: Facts, rare: list[int]) -> Ints:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
 from zombiescope.diagnosis import delayed, moments, patterns, python_waits, ranking, symptoms
-from zombiescope.diagnosis.bursts import rises
+from zombiescope.diagnosis.bursts import rises, slowings
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.gpu_cost import cost_of
@@ -151,7 +151,9 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
         return [_Look(whole)], None
     seconds = moments.scan(whole.recording, whole.start_us, whole.end_us)
     known = moments.found_before(found_live(whole.recording), whole.start_us, whole.end_us)
-    chosen = moments.choose(seconds, whole.events, whole.start_us, whole.end_us, (*known, *rises(whole)))
+    chosen = moments.choose(
+        seconds, whole.events, whole.start_us, whole.end_us, (*known, *rises(whole), *slowings(whole))
+    )
     looks = [_Look(Facts(whole.recording, one.from_us, one.to_us, whole), one.goes_on_us) for one in chosen.moments]
     seen_s = sum(look.facts.seconds for look in looks)
     said = f"samples: {seen_s / 60:.0f} of {whole.seconds / 60:,.0f} minutes were examined in detail"

@@ -279,6 +279,16 @@ HEAT_THROTTLED_RATIO = 0.1
 """share of the time of a core or of the package; chosen."""
 HEAT_THROTTLED_MS = 2000
 """ms; chosen: less is over before a job notices."""
+SLOWING_WEIGHT = 20.0
+"""weight of a moment; chosen: below a counter of errors, above most seconds of kernel time."""
+FREQUENCY_FELL_RATIO = 0.9
+"""of the highest limit that was recorded; chosen: a step of boost is less."""
+FREQUENCY_SLOW_RATIO = 0.7
+"""of the base frequency; chosen: a busy processor that is not limited runs at its base or above."""
+FREQUENCY_LEAST_US = 20 * SECOND_US
+"""us; derived: two readings, as they are taken every ten seconds."""
+FREQUENCY_BUSY_RATIO = 0.5
+"""share of the package's cores; chosen: an idle processor is slow because nobody needs it."""
 HEAT_LEAST_EVENTS = 10
 """events; chosen: of kernels that count events and no time."""
 HEAT_LEAST_S = 30

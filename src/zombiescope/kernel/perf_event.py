@@ -25,7 +25,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from zombiescope._native import perf_event_open
-from zombiescope.base.time import DEFAULT_HZ
+from zombiescope.base.time import CPU_CLOCK, CYCLES, DEFAULT_HZ
 
 TYPE_HARDWARE, TYPE_SOFTWARE, TYPE_TRACEPOINT = 0, 1, 2
 HARDWARE_CPU_CYCLES, SOFTWARE_CPU_CLOCK, SOFTWARE_DUMMY = 0, 0, 9
@@ -56,6 +56,10 @@ SILENT = "dummy"
 """PERF_COUNT_SW_DUMMY, which never fires."""
 
 
+class RingMemoryError(OSError):
+    """The event was opened, and its ring could not be pinned."""
+
+
 @dataclass(frozen=True, slots=True)
 class Features:
     """What this kernel puts into its records."""
@@ -70,12 +74,14 @@ class Clock:
     """What makes a CPU's stack be taken: cpu-clock ticks of wall time, or hardware cycles that stop when halted; or
     nothing, on a core that is not to be interrupted: then the ring has tracepoints and the records of processes."""
 
-    name: str = "cpu-clock"
+    name: str = CPU_CLOCK
     hz: int = DEFAULT_HZ
+    period: int = 0
+    """A sample every so many cycles, whatever the frequency of the core; 0: `hz` of them a second."""
 
     @property
     def has_period(self) -> bool:
-        return self.name == "cycles"
+        return self.name == CYCLES
 
     @property
     def is_silent(self) -> bool:
@@ -106,6 +112,8 @@ def _open_sampler(cpu: int, clock: Clock, features: Features, watermark: int) ->
         flags |= FLAG_CGROUP
         sample |= SAMPLE_CGROUP
     period = clock.hz
+    if clock.period:
+        flags, period = flags & ~FLAG_FREQ, clock.period
     if clock.is_silent:
         kind, config, flags, period = TYPE_SOFTWARE, SOFTWARE_DUMMY, flags & ~FLAG_FREQ, 0
     attr = packed_attr(kind, config, sample=sample, flags=flags, period=period, watermark=watermark)
@@ -229,9 +237,9 @@ def open_ring(cpu: int, clock: Clock, features: Features, ring_bytes: int) -> Cp
     fd = _open_sampler(cpu, clock, features, ring_bytes // 4)
     try:
         memory = mmap.mmap(fd, mmap.PAGESIZE + ring_bytes, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
-    except OSError:
+    except OSError as error:
         os.close(fd)
-        raise
+        raise RingMemoryError(error.errno, error.strerror) from error
     return CpuRing(cpu, fd, memory, [(event_id(fd), 0)], lost_count=features.lost_count)
 
 

@@ -11,6 +11,7 @@ from zombiescope.kernel.cpu import format_list
 from zombiescope.recorder.cgroups import MKDIR
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.result import RecorderResult
+from zombiescope.store.core_lists import ISOLATED
 
 
 def started(recorder: Recorder) -> Iterator[str]:
@@ -20,7 +21,7 @@ def started(recorder: Recorder) -> Iterator[str]:
     yield f"recording {recorder.name} into {recorder.node_dir.parent}"
     sources = [f"per-core counters every {config.interval_s:g} s"]
     if cpus:
-        sources.insert(0, f"stacks of {cpus} CPUs at {config.hz} Hz ({config.event})")
+        sources.insert(0, f"stacks of {cpus} CPUs at {config.hz} Hz ({config.event}: {recorder.sampling.why})")
     if recorder.cgroups.hierarchy is not None:
         traced = "ledger and census" if cpus and MKDIR in recorder.rings.kinds else "census only"
         sources.append(f"memory cgroups v{recorder.cgroups.hierarchy.version} ({traced})")
@@ -34,7 +35,7 @@ def started(recorder: Recorder) -> Iterator[str]:
     if config.read_by_all:
         yield "  readable: by every user of this machine (--read-by-all): command lines, paths and stacks of all users"
     if recorder.left_out:
-        yield f"  left out: stacks of CPUs {format_list(recorder.left_out)}, as asked for"
+        yield f"  left out: stacks of CPUs {format_list(recorder.left_out)}, {_why_left_out(recorder)}"
     for missing in recorder.sources.missing:
         yield f"  missing:  {missing.source}: {missing.why}"
         yield f"            grant:  {missing.grant}"
@@ -44,6 +45,11 @@ def started(recorder: Recorder) -> Iterator[str]:
         listed = f"'{config.called} status'"
         yield f"  live diagnosis: on; incidents appear here, and {listed} lists them"
         yield f"nothing wrong here? {config.demo}"
+
+
+def _why_left_out(recorder: Recorder) -> str:
+    """The default is to leave out what the kernel isolates."""
+    return "which the kernel isolates" if recorder.config.leave_out_cores == ISOLATED else "as asked for"
 
 
 def result_json(result: RecorderResult) -> str:

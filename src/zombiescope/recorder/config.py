@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from zombiescope.base import json as _json
-from zombiescope.base.time import DEFAULT_HZ
+from zombiescope.base.time import AUTO
+from zombiescope.store.core_lists import ISOLATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +15,9 @@ class RecorderConfig:
     dir: str
     node: str | None = None
     for_s: float | None = None
-    hz: int = DEFAULT_HZ
-    event: str = "cpu-clock"
+    hz: int = 0
+    """0: chosen by the number of cores (sampling.py)."""
+    event: str = AUTO
     interval_s: float = 1.0
     segment_s: float = 120.0
     keep_s: float = 12 * 3600.0
@@ -24,8 +26,8 @@ class RecorderConfig:
     """Whether every user of the machine may read the recording."""
     labels: dict[str, str] = field(default_factory=dict)
     compact_every_s: float = 900.0
-    leave_out_cores: str = ""
-    """Cores that are not sampled: a list as the kernel writes it, or "isolated"."""
+    leave_out_cores: str = ISOLATED
+    """Cores that are not sampled: a list as the kernel writes it, "isolated", or "none"."""
     diagnose: bool = False
     """Whether a doctor looks when something is suspicious."""
     python: bool = True

@@ -49,7 +49,7 @@ MOST_NAMES = 4096
 MANY = 1 << 62
 GAUGES = frozenset({"nr_dirty", "nr_writeback", "nr_dirty_threshold", "TcpCurrEstab"})
 GAUGE_SOURCES = frozenset(
-    {"meminfo", "loadavg", "dentry", "conntrack", "infiniband_link", "limits", "numa_memory", "clocksource"}
+    {"meminfo", "loadavg", "dentry", "conntrack", "infiniband_link", "limits", "numa_memory", "clocksource", "cpufreq"}
 )
 """Everything that they count is a level."""
 

@@ -53,6 +53,8 @@ class Hardware:
             self._put(source, ((name, key, value, is_gauge),))
             if is_rare(source, name):
                 self._moved(source, name, key, value, wall_us)
+            if source == "cpufreq":
+                self._slowed(name, key, value)
             if (source, name) == ("infiniband_link", "state"):
                 self._link(key, value, wall_us)
         self._note_full(of, [str(name) for name in said.get("full") or ()], wall_us)
@@ -66,6 +68,14 @@ class Hardware:
         if before is not None and rose and wall_us - before[1] > STOOD_STILL_US and len(self._suspects) < MOST_NAMED:
             self._suspects.append(f"{source} {key}")
         self._values[source, name, key] = value, wall_us if rose or before is None else before[1]
+
+    def _slowed(self, name: str, key: str, value: int) -> None:
+        """A processor that begins to be cooled, and a limit that fell, are worth a look as well."""
+        before, _ = self._values.get(("cpufreq", name, key), (value, 0))
+        fell = name == "limit" and value < before
+        if (fell or (name == "cooled" and value > before)) and len(self._suspects) < MOST_NAMED:
+            self._suspects.append(f"cpufreq {key}")
+        self._values["cpufreq", name, key] = value, 0
 
     def take_suspects(self) -> list[str]:
         suspects, self._suspects = self._suspects, []

@@ -1,4 +1,5 @@
-"""The process that reads what may hang or flood the log: counters of RDMA ports, of heat and of memory errors.
+"""The process that reads what may hang or flood the log: counters of RDMA ports, of heat and of memory errors, and how
+fast cores run.
 
 A counter of an RDMA port is a command to the card's firmware. A driver that hangs takes the process that asked into a
 sleep that no signal ends, and the recorder must not be that process. So this one asks, every EVERY_S seconds, and tells
@@ -24,7 +25,7 @@ import time
 
 from zombiescope.base import helper as _helper
 from zombiescope.base.confinement import confine
-from zombiescope.kernel import edac, infiniband, thermal_throttle
+from zombiescope.kernel import cpufreq, edac, infiniband, thermal_throttle
 from zombiescope.kernel.infiniband import Port, Reading
 from zombiescope.recorder.reader_pipe import BEAT, say
 
@@ -64,6 +65,7 @@ class HardwareReader:
         self._counters: dict[str, PortCounters] = {}
         self._said: dict[tuple[str, str, str], int] = {}
         self._throttling = thermal_throttle.places(root)
+        self._speeds = cpufreq.places(root)
 
     def round(self) -> None:
         for port in infiniband.ports(self._root):
@@ -71,7 +73,7 @@ class HardwareReader:
                 say({"asks": port.name})
                 self._port(port)
         say({"asks": MACHINE})
-        self._tell_figures(MACHINE, [*self._heat(), *self._memory_errors()])
+        self._tell_figures(MACHINE, [*self._heat(), *self._frequencies(), *self._memory_errors()])
         usage = resource.getrusage(resource.RUSAGE_SELF)
         say({"cpu_us": int((usage.ru_utime + usage.ru_stime) * 1e6), "rss_bytes": usage.ru_maxrss * 1024})
 
@@ -112,6 +114,16 @@ class HardwareReader:
             ("thermal", name, f"package {package}", value, False)
             for package, counts in found.items()
             for name, value in counts.items()
+        ]
+
+    def _frequencies(self) -> list[Figure]:
+        if self._speeds is None:
+            return []
+        found = cpufreq.read(self._speeds, self._root)
+        return [
+            ("cpufreq", name, "node" if package is None else f"package {package}", value, True)
+            for package, values in found.items()
+            for name, value in values.items()
         ]
 
     def _memory_errors(self) -> list[Figure]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zombiescope.kernel import cpu, stat
 from zombiescope.kernel.procfile import ProcFile, at, read_file
-from zombiescope.store.core_lists import ISOLATED
+from zombiescope.store.core_lists import ISOLATED, NONE
 from zombiescope.store.event import Event
 
 
@@ -33,7 +33,7 @@ def left_out(wanted: str, root: str = "/") -> frozenset[int]:
     """The cores that are not to be interrupted by sampling: a list, or those that the kernel keeps for themselves."""
     if wanted == ISOLATED:
         return frozenset((*(cpu.isolated(root) or ()), *(cpu.nohz_full(root) or ())))
-    return frozenset(cpu.parse_list(wanted.encode()))
+    return frozenset() if wanted == NONE else frozenset(cpu.parse_list(wanted.encode()))
 
 
 def _counted(root: str) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ where one has to tell another something, and that is said here; what they do eac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,9 @@ from zombiescope.base import safe_files
 from zombiescope.base.errors import UserError
 from zombiescope.kernel import cpu
 from zombiescope.kernel.host import Host
-from zombiescope.kernel.perf_event import Clock, monotonic_ns
+from zombiescope.kernel.perf_event import monotonic_ns
 from zombiescope.node.systemd.watcher import SystemdWatcher
-from zombiescope.recorder import members, node, rings, state
+from zombiescope.recorder import members, node, rings, sampling, state
 from zombiescope.recorder.alarm import Alarm
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.cgroups import CgroupTracker
@@ -93,6 +94,11 @@ class Parts:
         self.online = start.part("online cpus", OnlineCpus, root)
         known: tuple[int, ...] = start.step("possible cpus", lambda: cpu.possible(root) or (), ())
         possible = max(*known, *self.online.cpus, 0) + 1
+        chosen = start.step(
+            "sampling", lambda: sampling.choose(config.event, config.hz, self.online.cpus, root), sampling.USUAL
+        )
+        config = self.config = replace(config, hz=chosen.clock.hz, event=chosen.clock.name)
+        self.sampling = chosen
         self.left_out = start.step("isolated cpus", lambda: left_out(config.leave_out_cores, root), frozenset[int]())
         self.batch = Batch()
         self._open_rings(possible, saved, now, root)
@@ -115,11 +121,10 @@ class Parts:
         host_pids = root != "/" or start.step(
             "host PID namespace", lambda: rings.in_host_pid_namespace(sources, now_us), True
         )
-        sampling = Clock(self.config.event, self.config.hz)
         self.rings = start.part(
             SAMPLES,
             lambda at: rings.PerfRings(
-                sampling,
+                self.sampling.clock,
                 possible,
                 sources,
                 host_pids=host_pids,
@@ -233,6 +238,7 @@ class Parts:
         nics: dict[str, str] = start.step("NIC drivers", self.counters.drivers, {})
         more = {
             "started_us": now_us, "kernel_log": self.kernel_log.source, "nics": nics, "gpu_driver": self.gpus.driver,
+            "sampling": self.sampling.why,
         }  # fmt: skip
         described = start.part(
             "node", lambda at: node.describe(config, here, self.online.cpus, possible, more, at), root

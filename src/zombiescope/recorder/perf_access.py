@@ -7,13 +7,15 @@ What the kernel knows is asked of the kernel (cap_last_cap), for distributions c
 from __future__ import annotations
 
 import errno
+import resource
 import sys
 
 from zombiescope.kernel import host, privileges, procfile
-from zombiescope.kernel.perf_event import Clock
+from zombiescope.kernel.perf_event import Clock, RingMemoryError
 from zombiescope.kernel.privileges import Privileges
 from zombiescope.kernel.release import kernel_version
 
+MLOCK_KB = "/proc/sys/kernel/perf_event_mlock_kb"
 MAX_RATE = "/proc/sys/kernel/perf_event_max_sample_rate"
 DROP_IN = "before-linux-5.8.conf"
 _UNIT = "zombiescope.service"
@@ -21,6 +23,8 @@ _UNIT = "zombiescope.service"
 
 def explain(error: OSError, clock: Clock) -> tuple[str, str]:
     """(why, what grants it)."""
+    if isinstance(error, RingMemoryError):
+        return _memory(error)
     if error.errno in (errno.EACCES, errno.EPERM):
         may = privileges.read()
         return f"perf_event_open: {error.strerror} (perf_event_paranoid={may.perf_event_paranoid})", _grant(may)
@@ -38,6 +42,20 @@ def explain(error: OSError, clock: Clock) -> tuple[str, str]:
     if error.errno == errno.EMFILE:
         return "too many open files", "a higher limit: LimitNOFILE=65536"
     return f"perf_event_open: {error.strerror}", "see `man perf_event_open`"
+
+
+def _memory(error: RingMemoryError) -> tuple[str, str]:
+    """Pinned pages count against a share of every user's, then against RLIMIT_MEMLOCK; another profiler of the same
+    user takes of both."""
+    known = procfile.read_int(MLOCK_KB)
+    why = f"memory of a ring could not be pinned: {error.strerror} (kernel.perf_event_mlock_kb={known}"
+    why += f", ulimit -l {_limit_kb()}; other profilers of this user share both)"
+    return why, "CAP_IPC_LOCK, LimitMEMLOCK=infinity in the unit, or sysctl -w kernel.perf_event_mlock_kb=8192"
+
+
+def _limit_kb() -> str:
+    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    return "unlimited" if soft == resource.RLIM_INFINITY else str(soft >> 10)
 
 
 def _grant(may: Privileges) -> str:

@@ -88,6 +88,7 @@ class PerfRings:
         self.rings: dict[int, CpuRing] = {}
         self._tracepoints: dict[int, tuple[Tracepoint, tracefs.EventFormat]] = {}  # by their number in the records
         self._closed_counts: dict[int, int] = {}
+        self._apart: dict[int, int] = {}  # records of left-out CPUs, whose counters are not read
         self._next_symbols_us = now_us
         self._features = self._probe(online, now_us) if root == "/" else None
         self.symbols = load_kernel_symbols(sources, now_us, root)
@@ -195,7 +196,7 @@ class PerfRings:
     def _close(self, cpu: int) -> None:
         ring = self.rings.pop(cpu)
         self.sampler.remove_ring(cpu)
-        for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
+        for (_, kind), count in () if cpu in self._left_out else zip(ring.ids[1:], _counts(ring), strict=False):
             self._closed_counts[kind] = self._closed_counts.get(kind, 0) + count
         ring.memory.close()
         ring.close()
@@ -218,14 +219,18 @@ class PerfRings:
     def traced(self) -> Iterator[tuple[Tracepoint, TraceRecord, Fields]]:
         """Tracepoints that fired since the last call, in the order of time."""
         for fired in self.sampler.take_tracepoints():
+            if fired[2] in self._left_out:
+                self._apart[fired[0]] = self._apart.get(fired[0], 0) + 1
             tracepoint, form = self._tracepoints[fired[0]]
             yield tracepoint, TraceRecord._make(fired), form.fields
 
     def counts(self) -> dict[str, int]:
         """How often each tracepoint fired since the start, by the kernel's own count; includes records that were
-        lost."""
+        lost. Of a left-out CPU the records that came count: reading a counter there interrupts it."""
         totals = dict(self._closed_counts)
-        for ring in self.rings.values():
+        for kind, count in self._apart.items():
+            totals[kind] = totals.get(kind, 0) + count
+        for ring in (ring for cpu, ring in self.rings.items() if cpu not in self._left_out):
             for (_, kind), count in zip(ring.ids[1:], _counts(ring), strict=False):
                 totals[kind] = totals.get(kind, 0) + count
         return {name: totals[kind] for name, kind in self.kinds.items() if kind in totals}

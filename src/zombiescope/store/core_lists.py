@@ -10,6 +10,7 @@ from typing import Any
 
 LEFT_OUT = "left_out"
 ISOLATED = "isolated"
+NONE = "none"
 MOST = 8192
 """The kernel's own limit on x86."""
 

@@ -47,7 +47,7 @@ _KEPT = re.compile(
     r"|pod[0-9a-f_*-]+|[0-9a-f]{12,64}|proc|sys|dev|fs|cgroup|kernel|vm|net|self|shm|memory|cpu|cpuset|pids|unified"
 )
 _NODE_KEPT = (
-    "format", "hz", "event", "kernel", "machine", "os", "timezone", "cpus", "user_hz", "interval_s",
+    "format", "hz", "event", "sampling", "kernel", "machine", "os", "timezone", "cpus", "user_hz", "interval_s",
     "started_us", "virtualisation", "cgroups",
 )  # fmt: skip
 _CLASSES = {

@@ -20,7 +20,7 @@ LAST_SECOND = 253_402_300_799
 NODE: dict[str, Any] = {
     **dict.fromkeys(
         ("format", "node", "kernel", "kernel_version", "boot", "machine", "os", "vendor", "product", "event",
-         "timezone", "gpu_driver", "kernel_log"), TEXT,
+         "timezone", "gpu_driver", "kernel_log", "sampling"), TEXT,
     ),
     **dict.fromkeys(("hz", "interval_s", "user_hz", "started_us"), NUMBER),
     "cpus": {

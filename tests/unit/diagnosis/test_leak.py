@@ -383,8 +383,7 @@ def test_the_launcher_of_a_batch_system_is_not_blamed_for_its_jobs(
     cause = cause_of(made, tmp_path)
     assert cause.culprit is None
     assert f"{comm} made them for jobs of {system}" in " ".join(step.does for step in cause.fix.steps) + cause.summary
-    assert not any("systemctl" in step.line for step in cause.fix.steps if step.kind == "command" and unit and
-                   unit in step.line)  # fmt: skip
+    assert not any("systemctl" in step.line and unit in step.line for step in cause.fix.steps if unit)
 
 
 def test_a_users_program_called_like_a_batch_daemon_answers_for_itself(tmp_path: Path) -> None:

@@ -307,3 +307,52 @@ def test_a_node_that_is_full_of_files_while_nothing_misses_is_nothing(tmp_path: 
         scene.counter("numa", "numa_hit", 50_000, node, calm_per_s=50_000)
         scene.counter("numa", "numa_miss", 20, node, calm_per_s=20)
     assert scene.diagnose(tmp_path).incidents == ()
+
+
+# --- AMD and Arm: cooling devices and frequencies --------------------------------------------------------------------
+
+
+def running(busy: int, **levels: list[int]) -> Node:
+    """Ten minutes on sixteen cores of one package; each level is read every ten seconds and written when it changes."""
+    node = Node()
+    alive = node.series("vmstat", "pgfault")
+    for reading in range(60):
+        node.count(at(reading), alive, 1000)
+        for name, values in levels.items():
+            number = node.series("cpufreq", name, "node" if name == "cooled" else "package 0", "gauge")
+            if reading < len(values) and (reading == 0 or values[reading] != values[reading - 1]):
+                node.count(at(reading), number, values[reading])
+        for second in range(10):
+            for cpu in range(4):
+                node.core(at(reading) - (9 - second) * SECOND, cpu, user=busy * 10, idle_ms=1000 - busy * 10)
+    return node
+
+
+FULL, LOW = 3_700_000, 1_400_000
+
+
+@pytest.mark.parametrize(
+    ("busy", "levels", "said"),
+    [
+        (90, {"cooled": [0] * 30 + [2] * 6 + [0]}, "the cooling of 2 processors is on"),
+        (90, {"limit": [FULL] * 30 + [LOW] * 30}, "the frequency limit of package 0 fell from 3.70 GHz to 1.40 GHz"),
+        (90, {"base": [2_400_000], "speed": [FULL, FULL + 1] * 15 + [LOW] * 6 + [FULL]}, "ran at 1.40 GHz for 60 s"),
+        (90, {"cooled": [0] * 30 + [1] + [0]}, None),
+        (90, {"limit": [FULL] * 60}, None),
+        (90, {"limit": [LOW] * 60}, None),
+        (5, {"base": [2_400_000], "speed": [FULL] * 30 + [LOW] * 30}, None),
+        (90, {"speed": [FULL] * 30 + [LOW] * 30}, None),
+    ],
+    ids=["cooling", "limit fell", "slow and busy", "a blip", "no limit", "always limited", "slow and idle", "no base"],
+)
+def test_a_processor_without_counters_of_heat_shows_it_by_its_frequencies(
+    tmp_path: Path, busy: int, levels: dict[str, list[int]], said: str | None
+) -> None:
+    found = minutes(running(busy, **levels), tmp_path).incidents
+    told = [(one.causes[0].pattern, one.causes[0].summary) for one in found if one.causes]
+    if said is None:
+        assert "cpu-throttled" not in {pattern for pattern, _ in told}
+        return
+    [(pattern, summary)] = told
+    assert pattern == "cpu-throttled"
+    assert said in summary

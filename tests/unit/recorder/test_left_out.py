@@ -91,7 +91,7 @@ def test_info_says_which_cores_were_left_out(tmp_path: Path) -> None:
     node.node["cpus"] = {"online": list(range(8)), "possible": 8, "left_out": [2, 3, 6]}
     node.write(tmp_path)
     cli = Cli(tmp_path)
-    assert "8; 2-3,6 left out of sampling, as asked for" in cli("info", str(tmp_path)).out
+    assert "8; 2-3,6 left out of sampling" in cli("info", str(tmp_path)).out
     assert cli("info", str(tmp_path), "--json").document["left_out"] == [2, 3, 6]
 
 
@@ -120,3 +120,7 @@ def test_the_kernel_is_asked_on_a_core_that_is_there(monkeypatch: pytest.MonkeyP
     for apart, online in ((frozenset[int](), (4, 5)), (frozenset({4}), (4, 5)), (frozenset({4, 5}), (4, 5))):
         PerfRings(perf_event.Clock(), 8, Sources(), host_pids=True, now_us=0, left_out=apart, online=online)
     assert asked == [4, 5, 4]
+
+
+def test_none_leaves_nothing_out(root: str) -> None:
+    assert left_out("none", root) == frozenset()

@@ -27,8 +27,9 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="Everything on a node takes longer than on its neighbours, and no counter of work or waiting says why.",
     confirmed_by="The kernel's counters of thermal throttling, for a tenth of the time or longer; or its line that "
-    "the clock is throttled, where it is printed only if it lasts (from 5.6 on).",
-    refuted_by="Nothing: it is only considered where the kernel counts or says it. AMD and Arm say nothing.",
+    "the clock is throttled, where it is printed only if it lasts (from 5.6 on). On AMD and Arm: a processor's cooling "
+    "device is on, its frequency limit fell, or it is busy and slower than its base frequency.",
+    refuted_by="Nothing: it is only considered where the kernel counts or says it.",
     remedy="Cooling: fans, filters, inlet temperature. Drain the node while it lasts.",
     stop_gap="put less load on the machine while it is hot, or drain it",
     examine=examine,

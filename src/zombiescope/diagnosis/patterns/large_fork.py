@@ -89,8 +89,8 @@ PATTERN = Pattern(
     id="large-fork",
     title="A process with a large heap forks",
     proof="literature",
-    looks_like="A trainer or a data loader with gigabytes in memory forks: it does nothing else in copy_page_range for 10 "
-    "ms a gigabyte, and afterwards faults once for each page that it or its child writes (do_wp_page).",
+    looks_like="A trainer or a data loader with gigabytes in memory forks: it copies page tables for 10 ms a gigabyte, "
+    "and afterwards faults once for each page that it or its child writes (do_wp_page).",
     confirmed_by="0.1 of a CPU in copying page tables, most of it in pieces of 40 ms or more.",
     refuted_by="Less copying than that, or in shorter pieces: those are small processes.",
     remedy="Fork before memory is filled, or start helpers with spawn, forkserver or vfork.",
