@@ -221,11 +221,11 @@ soak-fuzz: setup .venv/.fuzz ## two million executions of every parser, the nati
 	@scripts/need-fuzz
 	$(BIN)/python -m tests.fuzz --page $(ARGS)
 
-score: setup test-packages ## every fault of the laboratory, healthy load and the stressors of stress-ng, into docs/accuracy.md
+score: setup test-packages ## run every lab fault, healthy load and stress-ng stressor, and write docs/data/
 	@mkdir -p build/score; status=0; \
-	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --fix --cores 2,16,96,192 -o build/score/score.json --page docs/accuracy.md $(ARGS) || status=$$?; \
-	$(BIN)/zombiescope lab score --hold-out --yes --beside healthy-training --resume build/score/hold-out -o docs/hold-out.json --page docs/hold-out.md || status=$$?; \
-	$(BIN)/python -m zombiescope.cli.lab.calibration docs build/score/score.json docs/hold-out.json; exit $$status
+	$(BIN)/zombiescope lab score --yes --healthy-minutes 30 --whole-node --fix --cores 2,16,96,192 -o build/score/score.json --page docs/data/lab-runs.md $(ARGS) || status=$$?; \
+	$(BIN)/zombiescope lab score --hold-out --yes --background healthy-training --resume build/score/hold-out -o docs/data/unseen-faults.json --page docs/data/unseen-faults.md || status=$$?; \
+	$(BIN)/python -m zombiescope.cli.lab.calibration docs/data build/score/score.json docs/data/unseen-faults.json; exit $$status
 
 man: setup ## write the man pages, one for each command, into build/man/man1
 	$(BIN)/python -m zombiescope.cli.manual build/man/man1

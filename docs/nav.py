@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDERS = {"Commands": "commands", "Patterns": "patterns", "Design records": "design"}
+FOLDERS = {"Commands": "commands", "Patterns": "patterns", "Data": "data", "Design records": "design"}
 
 
 def on_config(config: Any) -> Any:

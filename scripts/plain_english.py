@@ -30,6 +30,7 @@ TEXTS = (
 SOURCES = ("src/zombiescope/**/*.py",)
 _ROW = re.compile(r"^\| (`[^|]+) \| ([^|]+) \|([^|]*)\|$", re.MULTILINE)
 _CODE = re.compile(r"^(`{3,}|~{3,}).*?^\1\s*$|``[^`]*``|`[^`\n]*`|<!--.*?-->|^ {4,}\S[^\n]*$", re.MULTILINE | re.DOTALL)
+_SPAN = re.compile(r"``[^`]*``|`[^`\n]*`")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -73,7 +74,11 @@ def _any(phrases: Iterable[str]) -> re.Pattern[str]:
 
 def in_text(text: str, *, markdown: bool) -> str:
     """What is prose in it, with every line where it was."""
-    return _CODE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), text) if markdown else text
+    return _CODE.sub(_blank, text) if markdown else text
+
+
+def _blank(code: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", code.group())
 
 
 def strings(source: str) -> Iterator[tuple[int, str]]:
@@ -83,7 +88,7 @@ def strings(source: str) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in internal:
             if " " in node.value.strip():
-                yield node.lineno, node.value
+                yield node.lineno, _SPAN.sub(_blank, node.value)
 
 
 def _docstrings(node: ast.AST) -> Iterator[ast.Constant]:

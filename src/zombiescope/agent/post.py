@@ -82,7 +82,7 @@ def _reason(broken: BaseException, timeout_s: float) -> str:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {reason.verify_message}"
     if isinstance(reason, ValueError | InvalidURL):  # their text repeats the address
-        return "the address cannot be asked: it holds a space or a character that no address has"
+        return "the address is invalid: it contains a space or another character that addresses cannot have"
     if isinstance(reason, socket.gaierror):
         return "its name is not known"
     return printable(str(getattr(reason, "strerror", None) or reason))[:SAID_CHARACTERS]

@@ -114,7 +114,7 @@ class Services:
         self._running[part.name] = [one.name for one in services]
         for service in services:
             if not self._threads.start(service):
-                self._health.say(service.name, "failed", "the old one has not ended; it goes on as it was")
+                self._health.say(service.name, "failed", "the old one has not ended; it keeps running unchanged")
 
     def _reload(self) -> None:
         try:

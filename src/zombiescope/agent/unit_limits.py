@@ -167,5 +167,5 @@ def _ray(sections: Mapping[str, Any], unit: Unit, exists: Callable[[str], bool])
     bound = [word.lstrip("-+").partition(":")[0] for key in ("BindReadOnlyPaths", "BindPaths")
              for word in unit.words("Service", key)]  # fmt: skip
     if exists(RAY) and not any(Path(RAY).is_relative_to(each) for each in bound):
-        what = f"{UNIT} has a /tmp of its own (PrivateTmp=yes): logs of Ray in {RAY} are not seen"
+        what = f"{UNIT} has its own /tmp (PrivateTmp=yes): Ray's logs in {RAY} are not visible"
         yield Limit("ray.enabled", what, f"BindReadOnlyPaths=-{RAY}")

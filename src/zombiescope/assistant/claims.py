@@ -231,7 +231,7 @@ def _instead(recording: Recording, window: Window, claim: Claim) -> str:
     chosen = _selected(recording, window, Filters(cpus=frozenset() if claim.core is None else frozenset({claim.core})))
     ran = who_ran(chosen, "process", 1)
     where = "" if claim.core is None else f" on core {claim.core}"
-    return f"mostly {ran.ran[0].group.name} ran{where}" if ran.ran else f"nobody was sampled{where}"
+    return f"mostly {ran.ran[0].group.name} ran{where}" if ran.ran else f"no task was sampled{where}"
 
 
 # --- cores, the census, events ----------------------------------------------------------------------------------------

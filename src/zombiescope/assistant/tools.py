@@ -141,7 +141,7 @@ def _claim_schema() -> dict[str, dict[str, Any]]:
 
 _AT_LEAST = {"type": "string", "enum": list(get_args(Severity)), "description": "Leave out what is less severe."}
 TOOLS = (
-    Tool("nodes", "The recordings that can be asked about, and their time ranges.", of_recording=False),
+    Tool("nodes", "The recordings that can be queried, and their time ranges.", of_recording=False),
     Tool("incidents", "Every incident of a node, the worst first: cause, hog, culprit, id.", WindowQuestion, _WINDOW,
          {"at_least": _AT_LEAST}),
     Tool("incident", "One incident: cause, evidence link by link, what was ruled out, fix.", WindowQuestion, _WINDOW,
@@ -273,7 +273,7 @@ def _refuse_wrong(schema: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     known = schema["properties"]
     for name in given:
         if name not in known:
-            raise QuestionError(f"{name!r} is no argument of this tool", f"it takes {', '.join(known)}")
+            raise QuestionError(f"{name!r} is not an argument of this tool", f"it takes {', '.join(known)}")
     for name in schema["required"]:
         if name not in given:
             raise QuestionError(f"{name} is missing", known[name]["description"], option=name)
@@ -293,7 +293,7 @@ def _refuse_value(name: str, schema: Mapping[str, Any], value: Any) -> None:
     if not isinstance(value, fits) or (kind != "boolean" and isinstance(value, bool)):  # type: ignore[arg-type]
         raise QuestionError(f"takes {kind}, not {value!r:.60}", schema.get("description"), option=name)
     if "enum" in schema and value not in schema["enum"]:
-        raise QuestionError(f"{value!r:.60} is none of {', '.join(schema['enum'])}", None, option=name)
+        raise QuestionError(f"{value!r:.60} is not one of {', '.join(schema['enum'])}", None, option=name)
     if isinstance(value, str) and len(value) > schema.get("maxLength", len(value)):
         raise QuestionError(f"takes at most {schema['maxLength']} characters", None, option=name)
     if not isinstance(value, str) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):

@@ -66,7 +66,7 @@ _VALID = re.compile(r"[A-Za-z0-9:_.\\@][-A-Za-z0-9:_.\\@]{0,254}")
 def protection(unit: str) -> str | None:
     """Why nobody is told to change this unit; None where it may be said."""
     if _VALID.fullmatch(unit) is None:
-        return "its name is none that systemd gives"
+        return "its name is not a systemd unit name"
     name = unit.lower()
     stem = name.rpartition(".")[0].partition("@")[0]
     if _CONTAINER.match(name):

@@ -86,7 +86,7 @@ def _create_again(directory: int, name: str, flags: int) -> int:
         except FileExistsError:
             with suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=directory)
-    raise FileExistsError(errno.EEXIST, "somebody makes it again and again", name)
+    raise FileExistsError(errno.EEXIST, "another process keeps recreating it", name)
 
 
 def _hand_over(descriptor: int, above: os.stat_result) -> None:
@@ -173,7 +173,7 @@ def _open_lock(path: Path) -> int:
     if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_uid in {0, os.geteuid(), above.st_uid}:
         return descriptor
     os.close(descriptor)
-    raise UnsafePlaceError(f"{path} is not a file of its own", f"remove it: rm {path}")
+    raise UnsafePlaceError(f"{path} is not a regular file with a single name", f"remove it: rm {path}")
 
 
 @contextmanager

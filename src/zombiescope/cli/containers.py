@@ -81,7 +81,10 @@ def _print(found: ContainerList) -> None:
 def _print_loops(out: Console, loops: list[Loop]) -> None:
     from rich.text import Text
 
-    for certain, heading, style in ((True, "restarting for ever", "bold red"), (False, "started often", "bold yellow")):
+    for certain, heading, style in (
+        (True, "restarting without end", "bold red"),
+        (False, "started often", "bold yellow"),
+    ):
         chosen = [loop for loop in loops if loop.is_certain is certain]
         if chosen:
             out.print()

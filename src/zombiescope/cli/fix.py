@@ -307,7 +307,7 @@ def _verify(plan: Plan, directory: str | None, node: str | None, seconds: float)
     with opened(directory, node) as recording:
         if not verify.is_written(recording):
             return verify.unknown(
-                from_us, from_us, "no recorder writes this recording, so nobody sees what happens now"
+                from_us, from_us, "no recorder writes this recording, so what happens now is not seen"
             )
     note(f"watching for {seconds:g} s what the recorder sees")
     time.sleep(seconds)

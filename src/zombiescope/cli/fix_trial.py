@@ -43,10 +43,10 @@ def run_trial(
 
     suspect = incident.causes[0].culprit if incident.causes else None
     if suspect is None:
-        raise Failure("no culprit is known of this incident, so there is nobody to freeze")
+        raise Failure("the culprit of this incident is not known, so there is nothing to freeze")
     with opened(directory, node) as recording:
         if not is_written(recording):
-            raise Failure("no recorder writes this recording, so nobody would see whether it stops", "start one first")
+            raise Failure("no recorder writes this recording, so whether it stops would not be seen", "start one first")
     cgroup = _cgroup(suspect, force)
     frozen = _frozen(cgroup)
     action = FreezeSuspect(frozen.to_json())

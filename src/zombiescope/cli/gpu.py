@@ -75,7 +75,7 @@ def _release(lasts_s: float) -> None:
     try:
         gpu_release.request(locate.runtime_directory(), time.time() + lasts_s)
     except OSError as error:
-        raise Failure(f"the recorder cannot be asked: {error.strerror}", "run it as root") from error
+        raise Failure(f"the recorder does not answer: {error.strerror}", "run it as root") from error
     note(f"the recorder (pid {recorder.pid}) closes the GPU driver within two seconds, for {human_s(lasts_s)}")
 
 
@@ -108,7 +108,7 @@ def _name(row: GpuSeconds, by: str) -> str:
     if by == "gpu":
         return f"GPU {row.gpu}" + (f"  {row.job}" if row.job else "")
     if row.job is None:
-        return f"(nobody) GPU {row.gpu}"
+        return f"(unused) GPU {row.gpu}"
     if by == "process":
         rank = f"rank {row.rank}, " if row.rank is not None else ""
         return f"{row.comm or '?'} ({rank}pid {row.pid}) GPU {row.gpu}"

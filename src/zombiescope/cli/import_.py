@@ -26,9 +26,9 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE... DIR",
         show_default=False,
-        help="perf.data, perf script text, collapsed stacks (each also .gz or .zst; - is standard input), and beside "
-        "them dmesg or journal text, mpstat -o JSON, docker events, a copy of /proc/cgroups. A folder stands for the "
-        "files in it. DIR is the recording to write or to add to.",
+        help="perf.data, perf script text, collapsed stacks (each also .gz or .zst; - is standard input); together "
+        "with them, dmesg or journal text, mpstat -o JSON, docker events, a copy of /proc/cgroups. A folder means "
+        "the files in it. DIR is the recording to write or to add to.",
     ),
 ]
 Kallsyms = Annotated[

@@ -45,7 +45,7 @@ def command(
     if recorder := locate.running_recorder():
         raise Failure(
             f"a recorder (pid {recorder.pid}) already records this node into {recorder.recording}",
-            "watch it with 'zombiescope serve' or 'zombiescope top', record beside it with 'zombiescope record DIR', "
+            "watch it with 'zombiescope serve' or 'zombiescope top', record another one with 'zombiescope record DIR', "
             "or stop it first",
         )
     place = record.writable_dir(directory)

@@ -8,7 +8,7 @@ band of strengths is one point,
 
 so that a band with few runs stays near its strength instead of claiming certainty from three of three. Points that
 fall are pooled with their neighbours (more evidence never makes a cause less likely), and between points it is a
-straight line. The counts are those of docs/calibration.json (cli/lab/calibration.py); a test compares them.
+straight line. The counts are those of docs/data/calibration.json (cli/lab/calibration.py); a test compares them.
 """
 
 from __future__ import annotations

@@ -68,5 +68,5 @@ def _nobody(case: Case, found: Delays) -> Iterator[Link]:
     for cpu in case.cpus:
         known_s = sum(one.to_us - one.from_us for one in found.watched if one.cpu == cpu) / 1e6
         if known_s >= DELAY_KNOWN_SHARE * case.seconds:
-            fact = f"nobody waited for core {cpu} while {case.hog.name} ran there; {known_s:.1f} s of it were watched"
+            fact = f"no task waited for core {cpu} while {case.hog.name} ran there; {known_s:.1f} s of it were watched"
             yield Link("delay", fact, 0.0, "ms", case.from_us, "schedule")

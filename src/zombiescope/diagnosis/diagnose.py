@@ -390,7 +390,7 @@ def _noted(remarks: tuple[Symptom, ...], incidents: tuple[Incident, ...]) -> Ite
         shown[one.kind] += 1
         if one.detector is memory_cgroups.DETECTOR:
             if not walked and (one.facts["dying"] or 0) >= ZOMBIES_SHOWN:
-                yield f"{one.text}; nobody was seen walking them"
+                yield f"{one.text}; no process was seen walking them"
         elif one.severity != "info" and shown[one.kind] <= NOTED_OF_A_KIND:
             yield one.text
 

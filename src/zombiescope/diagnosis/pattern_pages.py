@@ -23,7 +23,7 @@ PROOF: dict[Proof, str] = {
 }
 _SCOPES = {
     "hog": "the hog's kernel samples",
-    "core": "the kernel samples of the core, whoever was charged for them",
+    "core": "the core's kernel samples, including interrupts charged to other tasks",
     "node": "all kernel samples of the node",
 }
 
@@ -46,7 +46,7 @@ def page(pattern: Pattern) -> str:
         _frames(pattern),
         "## How it is known",
         *_proof(pattern),
-        f"In Kubernetes Events the reason is `{pattern.reason}`; alerts from the webhook have that name, too. In "
+        f"In Kubernetes Events the reason is `{pattern.reason}`; alerts from the webhook use the same name. In "
         f'Prometheus it is the alert `ZombiescopeIncident` with `cause="{pattern.id}"`.',
     ]
     return "\n\n".join(parts) + "\n"
@@ -100,15 +100,13 @@ def write(directory: Path, patterns: Sequence[Pattern]) -> None:
 
 def _actors(pattern: Pattern) -> list[str]:
     named = (("Hog", pattern.hog), ("Culprit", pattern.culprit))
-    shown = [
-        f"**{name}:** {who}" for name, who in named if who and not who.startswith(("Nobody", "No one", "Not known"))
-    ]
+    shown = [f"**{name}:** {who}" for name, who in named if who and not who.startswith(("No process", "Not known"))]
     return ["  \n".join(shown)] if shown else []
 
 
 def _proof(pattern: Pattern) -> list[str]:
     if pattern.id == FALLBACK:
-        return ["This is the answer when no pattern matches; it has no confidence of its own."]
+        return ["This is the answer when no pattern matches; it has no confidence score."]
     known = f"Proof: {pattern.proof}, {PROOF[pattern.proof]}."
     return [known + (f" From: {pattern.known_from}." if pattern.known_from else ""), _seen(pattern)]
 
@@ -139,8 +137,10 @@ def _kernels_seen(pattern: Pattern) -> str:
 
 def _seen(pattern: Pattern) -> str:
     if not pattern.seen_on:
-        return "Seen on: no kernel yet. It was never reproduced; it is known from others only."
-    return f"Seen on: {_kernels_seen(pattern)}. On other kernels it is known from the names in their source."
+        return "Seen on: no kernel yet. It has not been reproduced; it is known only from other people's reports."
+    return (
+        f"Seen on: {_kernels_seen(pattern)}. On other kernels it is recognised by the function names in their source."
+    )
 
 
 def _hot(one: Signature) -> str:

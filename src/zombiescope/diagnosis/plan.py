@@ -122,12 +122,12 @@ def untouchable(unit: str) -> str | None:
 def stop(actor: Actor | None, does: str) -> Iterator[Step]:
     """What ends what a unit `does` ("makes these cgroups"); words where no command can be given safely."""
     if actor is None:
-        yield note(f"who {does} was not seen, so there is nobody to stop")
+        yield note(f"the process that {does} was not recorded, so there is none to stop")
     elif _is_of_a_user(actor):
-        yield advice(f"ask the user whose {actor.name} {does}: it is none of the system's units")
+        yield advice(f"ask the user whose {actor.name} {does}: it does not belong to a system unit")
     elif actor.unit is None:
         where = f" under {actor.cgroup}" if actor.cgroup else ""
-        yield advice(f"{actor.subject} {does}{where}; it belongs to no unit, so whoever started it has to stop it")
+        yield advice(f"{actor.subject} {does}{where}; it belongs to no unit, so the user who started it has to stop it")
     elif (why := untouchable(actor.unit)) is not None:
         yield note(f"no command is given for {actor.unit}: {why}; look for who asks it to")
     else:

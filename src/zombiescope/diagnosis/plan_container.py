@@ -90,14 +90,14 @@ def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Ste
                 f"{started} of {unit}, for which no command is given ({untouchable(unit)}): change that program"
             )
         else:
-            yield advice(f"{started}, which belongs to no unit: whoever started it has to stop it")
+            yield advice(f"{started}, which belongs to no unit: the user who started it has to stop it")
         if known.requester_command:
             yield note(f"its command line: {known.requester_command}")
         return
     if _is_of_the_node(actor):
         yield from stop(actor, does)
     else:
-        yield note(f"{of} {does}; who asks for it was not seen, so there is nobody to stop")
+        yield note(f"{of} {does}; the process that requests it was not recorded, so there is none to stop")
 
 
 def _policy(client: str, name: str, identity: str | None, of: str, policy: str) -> Iterator[Step]:

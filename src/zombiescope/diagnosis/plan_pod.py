@@ -30,7 +30,7 @@ def steps(actor: Actor, known: Container | None, does: str) -> Iterator[Step]:
     of = f" (image {image})" if image else ""
     if namespace is None or pod is None or not is_plain(namespace) or not is_plain(pod):
         uid = (known.pod_uid if known else None) or actor.pod or ""
-        yield advice(f"a pod{of} {does}: its uid is {uid}; whoever wrote its spec has to change it")
+        yield advice(f"a pod{of} {does}: its uid is {uid}; the owner of its spec has to change it")
         if is_plain(uid):
             yield command(shell("crictl", "pods", "--label", f"io.kubernetes.pod.uid={uid}"), "its name and namespace")
         return
@@ -61,7 +61,7 @@ def _owner(namespace: str, kind: str, name: str) -> Iterator[Step]:
         yield command(shell(*it, "get", what, "-o", "jsonpath={.spec.replicas}"), NOTE_FIRST)
         yield change(
             shell(*it, "scale", what, "--replicas=0"), f"run no pods of {kind} {name} until it is fixed",
-            touches=f"all pods of {kind} {namespace}/{name}, on every node", risk="whoever uses them goes without",
+            touches=f"all pods of {kind} {namespace}/{name}, on every node", risk="their users are left without them",
             undo="scale it again to the value that was noted", verify=shell(*it, "get", what), part="stop-gap",
         )  # fmt: skip
     elif kind in _SUSPENDED:

@@ -133,13 +133,13 @@ def judge(case: Case, pattern: Pattern, share: float, signature: Signature | Non
     if against is not None:
         return _refuted(pattern, against)
     if pattern.signatures and case.stolen is not None:
-        because = f"nobody held the core: {case.stolen * 100:.0f}% of it was stolen by the hypervisor"
+        because = f"no task held the core: {case.stolen * 100:.0f}% of it was stolen by the hypervisor"
         return RuledOut(pattern.id, because, round(case.stolen, 4), "ratio")
     confirmed = any(one.says == "confirms" for one in finding.measurements)
     if pattern.signatures and not pattern.sees(case):
         return _judge_blind(case, pattern, finding) if confirmed else None
     if pattern.signatures and pattern.scope == "hog" and not case.has_suspect and case.in_span.any():
-        return RuledOut(pattern.id, "nobody held a core in the kernel before it", 0.0, "cores")
+        return RuledOut(pattern.id, "no task held a core in the kernel before it", 0.0, "cores")
     if pattern.signatures and share < pattern.least_share:
         because = (
             f"its functions have {share * 100:.1f}% of the kernel time" if share else "no samples in its functions"

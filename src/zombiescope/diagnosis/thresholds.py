@@ -753,5 +753,5 @@ scheduler is 3 to 24 ms."""
 DELAY_NOTABLE_S = 0.1
 """s; chosen: a measured delay that a summary mentions."""
 DELAY_KNOWN_SHARE = 0.5
-"""share of the incident; chosen: the schedule of its cores has to be known for as much before "nobody waited" is
+"""share of the incident; chosen: the schedule of its cores has to be known for as much before "no task waited" is
 said."""

@@ -37,7 +37,7 @@ def who(symptom: Symptom) -> str:
     """As the subject of a sentence; "nobody that was seen" where only the disk stands still."""
     count, names = int(symptom.facts.get("count") or 0), symptom.facts.get("waiters") or []
     if not count:
-        return "nobody that was seen waits"
+        return "no task was seen waiting"
     return f"{names[0]} waits" if count == 1 else f"{count:,} tasks wait ({', '.join(map(str, names))})"
 
 

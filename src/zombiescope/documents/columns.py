@@ -57,7 +57,7 @@ def _little(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def decoded(data: bytes) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Header and arrays: what a reader in another language does. Raises ValueError."""
     if data[:4] != MAGIC or len(data) < 8:
-        raise ValueError("these bytes are no columns")
+        raise ValueError("these bytes are not columns")
     (length,) = struct.unpack_from("<I", data, 4)
     header: dict[str, Any] = json.loads(data[8 : 8 + length])
     kinds = {name: code for code, name in _TYPES.items()}

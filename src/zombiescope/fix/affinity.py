@@ -116,8 +116,8 @@ def cost(pid: int, cores: frozenset[int]) -> str:
     allowed = {cpu for one in found for cpu in one.cpus}
     fixed = sum(1 for one in found if set(one.cpus) <= cores)
     text = (
-        f"its {len(found)} threads may run on {len(allowed - cores)} of the {len(allowed)} cores they have now "
-        f"(not on {format_list(allowed & cores)}), and what they start inherits that; its work takes as long as "
-        "before, and whoever has those cores shares them with it"
+        f"its {len(found)} threads may run on {len(allowed - cores)} of the {len(allowed)} cores they have now (not on "
+        f"{format_list(allowed & cores)}), and what they start inherits that; its work takes as long as before, and "
+        "shares its new cores with the tasks there"
     )
     return f"{text}; {fixed} threads may run nowhere else and stay" if fixed else text

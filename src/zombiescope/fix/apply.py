@@ -110,7 +110,7 @@ def _do(plan: Plan, step: Step, log: ActionLog, action: Action, before: dict[str
         action.apply()
         _stop_point("done", step)
         if not action.is_applied():
-            raise ActionFailedError("it was done, and somebody else has already taken it back")
+            raise ActionFailedError("it was done, but has already been undone by someone else")
         after = action.before()
     except ActionFailedError as error:
         return _failed(plan, step, log, str(error))

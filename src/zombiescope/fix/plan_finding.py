@@ -40,7 +40,7 @@ def _as_proposed(finding: Finding, line: str, name: str) -> Step:
     if line.split()[:1] == ["journalctl"] or line.split()[1:2] in (["list-sessions"], ["list-units"], ["status"]):
         return Step(name, "look", does, line, part="look")
     return Step(
-        name, "change", does, line, touches=(finding.why,), risk="it stays after a reboot, and nobody asks again",
+        name, "change", does, line, touches=(finding.why,), risk="it persists across reboots without asking again",
         undo="remove what it wrote, or write what was there before", verify="zombiescope audit",
     )  # fmt: skip
 

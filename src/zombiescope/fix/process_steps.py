@@ -99,7 +99,7 @@ def _suspend(stat: ProcessStat, culprit: Actor, of: tuple[str, str] | None) -> S
         kind="change",
         does=printable(f"suspend {name}, which makes these cgroups{where}; no unit starts it, so it is not ended"),
         command=quoted(action.command()),
-        touches=bounded([f"{name} stands still; processes that it started go on"]),
+        touches=bounded([f"{name} is paused; its child processes continue"]),
         risk="what waits for it waits, and what it has locked stays locked; ask who started it to end it"
         + (f"; it is in {of[0]}: {of[1]}" if of else ""),
         undo=quoted(("kill", "-CONT", str(stat.pid))) or "",

@@ -126,7 +126,7 @@ def refusal(parent: Parent) -> str | None:
     if found.shmem_bytes > (1 - MOSTLY) * both:
         return (
             f"tmpfs keeps them: {found.shmem_bytes:,} of {both:,} bytes that the removed cgroups below {parent.path} "
-            "hold; reclaiming would burn a core in vain, so remove the files first"
+            "hold; reclaiming would burn a core without success, so remove the files first"
         )
     return None
 
@@ -158,7 +158,7 @@ def in_pieces(
     """Until nothing is left, nothing more is released, the time is over, or so many pieces were taken."""
     start, first = clock(), count()
     if first is None:
-        raise OSError(errno.ENODATA, "memory cgroups cannot be counted, so nobody could tell when to stop")
+        raise OSError(errno.ENODATA, "memory cgroups cannot be counted, so there is no way to know when to stop")
     last, idle, idle_bytes, taken = first, 0, 0, 0
     ended = "the time was over"
     while clock() - start < limit_s:

@@ -42,10 +42,12 @@ class Cost:
     def lines(self) -> list[str]:
         own, beside, swapped = self.own_file_bytes, self.beside_file_bytes, self.swapped_bytes
         found = (
-            [] if own is None else [f"{own:,} bytes of its own page cache go too: it has {self.processes} processes"]
+            []
+            if own is None
+            else [f"{own:,} bytes of its page cache are dropped too: it has {self.processes} processes"]
         )
         if beside is None:
-            found.append("how much page cache the living below it lose cannot be told")
+            found.append("how much page cache the live cgroups below it lose is unknown")
         else:
             most = "" if self.most_living_bytes is None else f", of which at most {self.most_living_bytes:,} are taken"
             found.append(
@@ -59,7 +61,7 @@ class Cost:
     def why_named(self) -> str | None:
         """Why it is not done before a person has named the parent; None where the plan's consent is enough."""
         if self.beside_file_bytes is None:
-            return "what it would take from the living cannot be told"
+            return "what it would take from live cgroups is unknown"
         living = self.beside_file_bytes + (self.own_file_bytes or 0)
         if self.most_living_bytes is None and living > LIVING_BYTES:
             return (

@@ -74,7 +74,7 @@ def _judged(before: Amount, frozen: Amount, after: Amount, what: str) -> tuple[W
     if usual * frozen.seconds < FEWEST:
         return "unknown", f"not known: before, {what} was too slow to be missed in {frozen.seconds:.0f} s; try longer"
     if now >= MANY * usual:
-        return "went-on", f"{what} went on while it was frozen: it is not the culprit, or not alone"
+        return "went-on", f"{what} continued while it was frozen: it is not the culprit, or not the only one"
     if now > FEW * usual:
         return "unknown", f"not known: {what} became slower while it was frozen, and did not stop"
     if later is None or later * after.seconds < 1 or later < FEW * usual:
@@ -105,7 +105,7 @@ def run(frozen: Frozen, seconds: float, counter: Counter, settle_s: float = 3.0,
             _hold(now, switch, seconds, wait)
             ended = time.time()
         except (OSError, RuntimeError) as error:
-            raise ActionFailedError(f"it could not be kept frozen, and goes on: {error}") from error
+            raise ActionFailedError(f"it could not be kept frozen, and is running again: {error}") from error
     wait(seconds + settle_s)
     return judge(
         _amount(counter, started - seconds, started),
@@ -140,9 +140,9 @@ def _hold(frozen: Frozen, switch: DeadMan, seconds: float, wait: Wait) -> None:
         wait(min(1.0, left))
         if not switch.is_alive:
             freezer.thaw(frozen)
-            raise RuntimeError("somebody ended the dead man's switch, so it was let go at once")
+            raise RuntimeError("the watchdog that thaws it was killed, so it was thawed at once")
         if not freezer.is_frozen(frozen):
-            raise RuntimeError("somebody else let it go, or ended it")
+            raise RuntimeError("it was thawed or ended by someone else")
 
 
 def _amount(counter: Counter, start: float, end: float) -> Amount:

@@ -29,7 +29,7 @@ _RISK = "whatever runs below it reads its files from disk again, and may be slow
 _VERIFY = "zombiescope cgroups"
 _KEPT_OTHERWISE = (
     "nothing is released: those that died at {} hold no page cache and no files in memory now, so they are gone "
-    "already, or kernel memory (sockets, dentries) keeps them until whoever uses it ends"
+    "already, or kernel memory (sockets, dentries) keeps them until the processes that use it exit"
 )
 _SYSTEM = ("/run/", "/dev/", "/sys/", "/proc/")
 _SHARED_MEMORY = "/shm/"
@@ -57,7 +57,7 @@ def _no_evidence(hierarchy: Hierarchy) -> Step:
     return Step(
         "advice:zombies.where", "advice",
         "nothing is released: where these cgroups were was not recorded (the ledger sees those that are removed while "
-        "it runs). Keep the recorder running and plan again; meanwhile, these places may be looked at, of which none "
+        "it runs). Keep the recorder running and plan again. Until then, these places may be examined, none of which "
         "is known to have to do with it",
         touches=bounded(found),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def _no_evidence(hierarchy: Hierarchy) -> Step:
 def _told(parent: Parent) -> str:
     held = parent.held
     if held is None:
-        return "what is held below it cannot be told"
+        return "what is held below it is unknown"
     return f"{held.file_bytes:,} bytes of page cache and {held.shmem_bytes:,} of tmpfs that no directory below it has"
 
 
@@ -145,7 +145,7 @@ def _advice(parent: Parent, name: str, text: str) -> Step:
 
 
 def _nameless(parent: Parent, pin: Pin) -> Step:
-    who = ", ".join(map(str, pin.users[:5])) or "a process that has ended meanwhile"
+    who = ", ".join(map(str, pin.users[:5])) or "a process that has exited since"
     return _advice(parent, pin.name, f"{_keeps(pin, parent)}; it has no name any more and goes when {who} ends")
 
 
@@ -178,7 +178,7 @@ def _unused(parent: Parent, directory: str, uid: int, same: list[Pin], pins: Pin
         kind="change",
         does=printable(
             f"delete {what} in {directory} ({size:,} bytes, of uid {uid}), which keep removed cgroups below "
-            f"{parent.path}; nobody has them open"
+            f"{parent.path}; no process has them open"
         ),
         command=quoted(action.command()),
         touches=action.touches(),
@@ -192,7 +192,7 @@ def _unused(parent: Parent, directory: str, uid: int, same: list[Pin], pins: Pin
 
 def _unsaid(pins: Pins) -> str:
     if not pins.complete:
-        return "; not every process could be asked in time whether it has them open"
+        return "; not every process could be checked in time for having them open"
     return f"; {pins.hidden} processes did not say what they have open" if pins.hidden else ""
 
 

@@ -108,7 +108,7 @@ class Group:
             return self.text
         others = ", ".join(named(terms) for terms in self.also[:MOST_NAMES])
         more = f" and {len(self.also) - MOST_NAMES:,} more" if len(self.also) > MOST_NAMES else ""
-        return f"{self.text} (the same nodes as {others}{more}: these cannot be told apart)"
+        return f"{self.text} (the same nodes as {others}{more}: indistinguishable)"
 
 
 def named(terms: Sequence[Term]) -> str:

@@ -64,7 +64,7 @@ def _shared(report: FleetReport) -> Iterator[str]:
          group.because or ("" if not group.explained_by else "explained by " + explained(group)))
         for group in [*groups[:MOST_ROWS], *(step for step in report.by.course if step.significant)]
     ]  # fmt: skip
-    found = "what is marked + stands by itself" if report.by.found else "nothing that chance would not explain"
+    found = "+ marks an independent finding" if report.by.found else "no statistically significant difference"
     yield f'<p class="faint">{report.by.tried:,} groups of nodes were tried; {found}.</p>'
     yield table(
         ("nodes with", "cause", "affected", "others", "not judged", "lift", "p, corrected", ""), rows, numbers=(4, 5, 6)

@@ -99,7 +99,7 @@ class CollapsedImport:
     def _take(self, line: str) -> None:
         found = self._pattern.fullmatch(line)
         if found is None:
-            self._outcome.skipped["lines that are no collapsed stack"] += 1
+            self._outcome.skipped["lines that are not a collapsed stack"] += 1
             return
         count = self._count(found["count"])
         if count is None:

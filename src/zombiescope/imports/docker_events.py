@@ -34,7 +34,7 @@ def read(text: str, outcome: ImportReport) -> list[tuple[Any, ...]]:
     for line in text.splitlines()[:MOST]:
         event = _event(line) if line.strip() else None
         if event is None:
-            outcome.skipped["lines that are no event of a container"] += bool(line.strip())
+            outcome.skipped["lines that are not a container event"] += bool(line.strip())
             continue
         identity, action, time_us, attributes = event
         one = known.setdefault(identity, {"id": identity, "runtime": "docker", "runs": 0})

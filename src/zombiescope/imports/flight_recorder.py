@@ -79,7 +79,7 @@ def read(path: Path) -> Dump:
         raise NotADumpError(f"{path}: its name does not end in the rank", "rename it to NAME_RANK, as PyTorch does")
     said = _loaded(path)
     if not isinstance(said, dict) or not isinstance(said.get("entries"), list):
-        raise NotADumpError(f"{path} is no dump of PyTorch's flight recorder", "name files that PyTorch wrote")
+        raise NotADumpError(f"{path} is not a dump of PyTorch's flight recorder", "name files that PyTorch wrote")
     return Dump(int(found[1]), _last(said["entries"][-MOST_ENTRIES:]), _members(said.get("pg_config")))
 
 

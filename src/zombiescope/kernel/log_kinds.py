@@ -47,7 +47,7 @@ class LineFix:
 
 
 DISK_FIX = LineFix(
-    "save what is on the disk, and replace it if the errors go on",
+    "save the data on the disk, and replace it if errors continue",
     (
         LineStep("look", "dmesg -T | grep -iE 'i/o error|nvme|ext4|xfs|blk_update'", "which disk, and how often"),
         LineStep("look", "smartctl -a /dev/{}", "what the disk says about itself", ("device", "controller"),
@@ -60,7 +60,7 @@ SERVER_FIX = LineFix(
     (LineStep("note", "look at the file server and the network to it: tasks that wait for it cannot be killed"),),
 )
 MACHINE_FIX = LineFix(
-    "look at the machine, not at what runs on it; drain it if the errors go on",
+    "check the hardware, not the software that runs on it; drain the node if errors continue",
     (
         LineStep("look", "dmesg -T | grep -iE 'hardware error|mce|edac|aer'", "which part, and how often"),
         LineStep("look", "grep -s . /sys/devices/system/edac/mc/mc*/[cu]e_count", "memory errors, corrected and not"),
@@ -76,7 +76,7 @@ HEAT_FIX = LineFix(
         LineStep("look", "ipmitool sdr type Temperature; ipmitool sdr type Fan",
                  "what the machine's controller measures"),
         LineStep("note", "one node of a rack that is slow is its fan or filter; all of them are the room"),
-        LineStep("stop-gap", "drain the node if it goes on: in a synchronous job all others wait for it"),
+        LineStep("stop-gap", "drain the node if it continues: in a synchronous job all others wait for it"),
     ),
 )  # fmt: skip
 PIDS_FIX = LineFix(
@@ -111,7 +111,7 @@ REASONS = {
     "device_request": "the card itself asked for it",
     "miss_interrupt": "an interrupt of the card got lost",
     "miss_tx_cmpl": "the card did not report packets as sent",
-    "os_netdev_wd": "a transmit queue stood still",
+    "os_netdev_wd": "a transmit queue stopped",
     "suspected_poll_starvation": "its queue was not polled in time",
 }
 """A driver's own reason for a reset, in words."""
@@ -208,7 +208,7 @@ def _hung(fields: Fields) -> str:
 def _workqueue(fields: Fields) -> str:
     if fields.get("function"):
         return f"kernel work ({fields['function']}) keeps a core from other kernel work"
-    return f"kernel work stood still for {fields['seconds']} s" if fields.get("seconds") else ""
+    return f"kernel work was blocked for {fields['seconds']} s" if fields.get("seconds") else ""
 
 
 def _hardware(fields: Fields) -> str:

@@ -34,7 +34,7 @@ TO_DO: dict[Action, str] = {
     "reset": "drain the node and reset the GPU (nvidia-smi --gpu-reset); if it comes again, replace the GPU",
     "reboot": "drain the node and reboot it; if it comes again, replace the GPU",
     "power-cycle": "drain the node and power-cycle it; look at power, heat and the PCIe slot",
-    "drain-peers": "end the jobs that use this GPU together with others; the others may go on",
+    "drain-peers": "end the jobs that use this GPU together with others; other jobs may continue",
     "drain-reset": "let no new job on this GPU, wait for those on it, then reset it (nvidia-smi --gpu-reset)",
     "imex": "recover the IMEX domain, the NVLink network of several nodes (nvidia-imex-ctl)",
     "cables": "check the power cables of the GPU",
@@ -80,7 +80,7 @@ def _note(happened: str, blame: Blame | None = "gpu") -> Xid:
 
 XIDS: dict[int, Xid] = {
     13: _app("had a graphics engine exception"),
-    31: _app("was asked for memory that is not mapped (MMU fault)"),
+    31: _app("accessed unmapped memory (MMU fault)"),
     32: _app("got a push buffer that it cannot read"),
     39: _app("had a copy engine exception"),
     40: _app("had a copy engine exception"),

@@ -37,13 +37,13 @@ def rows_of(document: Document) -> Iterator[Document]:
     for one in document.get("hold_out", ()):
         if one["held"] and _named(one):
             right = bool(one["pattern_is"] == "right" and one["process"])
-            yield _row(f"the hold-out, {one['beside']}", one["stressor"], one, one["cores"], right)
+            yield _row(f"unseen faults, {one['beside']}", one["stressor"], one, one["cores"], right)
 
 
 def _source(one: Document) -> str:
     if one.get("background"):
-        return f"the laboratory, widened onto {one['background']}"
-    return "the laboratory" if one.get("where", HERE) == HERE else "the laboratory in a whole node"
+        return f"lab runs, widened onto {one['background']}"
+    return "lab runs" if one.get("where", HERE) == HERE else "lab runs in a whole node"
 
 
 def _named(found: Document) -> bool:
@@ -74,16 +74,15 @@ def section(rows: Sequence[Document]) -> str:
         sources[row["source"]] = sources.get(row["source"], 0) + 1
     runs = "; ".join(f"{count} of {source}" for source, count in sources.items()) or "none"
     lines = [
-        "| said | on average | right in | wrong in |",
+        "| reported | mean | right in | wrong in |",
         "|---|---|---|---|",
         *(f"| {' | '.join(line)} |" for line in table(rows)),
     ]
     return (
-        "## Confidence: said and true\n\n"
-        f"Of all runs in which a pattern was named first ({runs}); right is the right pattern and the right one to "
-        "blame. *Not known* claims nothing and is not counted. The formula is fitted to these runs "
-        "(`diagnosis/calibration.py`), so the table says how well one number can stand for all patterns, not how it "
-        "does on faults of another kind. [The hold-out](hold-out.md) has a page of its own.\n\n"
+        f"## Confidence: reported and right\n\nRuns in which a pattern was named first: {runs}. *Right* means the "
+        "right pattern and the right culprit. *Unknown* claims nothing and is not counted. The formula was fitted to "
+        "these runs (`diagnosis/calibration.py`), so the table shows how well one number fits all patterns, not how "
+        "it does on other kinds of faults. [Unseen faults](unseen-faults.md) are listed separately.\n\n"
         + "\n".join(lines)
         + "\n"
     )

@@ -71,8 +71,8 @@ def flood(name: str, pattern: str, *, rules: int, title: str, frames: str) -> Sc
     return Scenario(
         id=name,
         title=title,
-        does=f"sends small packets as fast as it can between two network namespaces of its own, past {rules:,} "
-        "firewall rules; core 0 has to process them all",
+        does=f"sends small packets as fast as it can between two separate network namespaces, past {rules:,} firewall "
+        "rules; core 0 has to process them all",
         truth=Truth(pattern, "ksoftirqd/0", "flooder"),
         script=SCRIPT.replace("RULES", str(rules)),
         comm="flooder",

@@ -26,7 +26,7 @@ _MASKED = (
 
 _AGENT_UNIT = """\
 [Unit]
-Description=Runs what the laboratory asks for
+Description=Runs the commands of the lab
 DefaultDependencies=no
 After=systemd-journald.socket multi-user.target
 

@@ -1,4 +1,4 @@
-"""The healthy hours as a section of docs/accuracy.md."""
+"""The healthy hours as a section of docs/data/lab-runs.md."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ HOUR_S = 3600.0
 TITLE = "## Healthy hours"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 _WHAT = (
-    "`lab score --healthy-hour`: an hour of each healthy load at each width, and what the live doctor said in it. No "
-    "hour was recorded: the seconds in *recorded*, on as many cores as are named there, are put on all cores and laid "
-    "end to end, with clocks and counters that go on. What a node has once (a kubelet with its pods, a runtime that "
-    "makes a container a second) is there once, and training beside it. What takes longer than the recording (a leak, "
-    "a cache that fills up) is not in it, and where a turn ends levels jump back. The doctor looks every minute at the "
-    "last two, so a row with fewer than 59 looks is less than an hour. *Warnings* are all that were a warning or worse "
-    "at any look, also those that it took back; notes (`info`) are not counted."
+    "`lab score --healthy-hour` replays an hour of each healthy load at each width to the live diagnosis. No hour was "
+    "recorded: the seconds in *recorded* are copied to all cores and repeated end to end, with clocks and counters "
+    "that continue. What a node has once (a kubelet with its pods, a runtime that makes a container a second) appears "
+    "once, together with training. What takes longer than the recording (a leak, a cache that fills up) is not "
+    "covered, and levels jump back where a repetition ends. The live diagnosis examines the last two minutes once a "
+    "minute, so a row with fewer than 59 passes is less than an hour. *Warnings* counts every warning or worse of any "
+    "pass, including those taken back later; notes (`info`) are not counted."
 )
-HEAD = ("cores", "load", "recorded", "looks", "warnings")
+HEAD = ("cores", "load", "recorded", "passes", "warnings")
 
 
 def rows(results: Sequence[Document]) -> Iterator[tuple[str, ...]]:
     for one in results:
         recorded = f"{one['recorded_s']} s on {one['recorded_cores']} cores, {_turns(one)} times"
-        recorded += f"; beside {one['beside']}" if one.get("beside") else ""
+        recorded += f"; during {one['beside']}" if one.get("beside") else ""
         yield str(one["cores"]), one["scenario"], recorded, str(one["looks"]), str(len(one["alarms"]))
 
 
@@ -39,10 +39,12 @@ def section(results: Sequence[Document]) -> str:
     hours = sum(one["seconds"] for one in results) / HOUR_S
     warnings = sum(len(one["alarms"]) for one in results)
     table = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", *(f"| {' | '.join(row)} |" for row in rows(results))]
-    parts = [TITLE, _WHAT, f"**{warnings} warnings in {hours:.0f} hours.**", "\n".join(table)]
+    recorded = {one["scenario"]: one["recorded_s"] for one in results}
+    spread = f"{len(recorded)} recordings, {sum(recorded.values()):.0f} s in all, replayed in a loop"
+    parts = [TITLE, _WHAT, f"**{warnings} warnings in {hours:.0f} simulated hours**: {spread}.", "\n".join(table)]
     said = [line for one in results for line in _said(one)]
     if said:
-        parts += ["What was said:", "\n".join(said)]
+        parts += ["Warnings:", "\n".join(said)]
     return "\n\n".join(parts) + "\n"
 
 

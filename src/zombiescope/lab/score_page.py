@@ -1,4 +1,4 @@
-"""docs/accuracy.md: the table of a score, and what the table cannot show. A round replaces the rows of what it ran.
+"""docs/data/lab-runs.md: the table of a score, and what it cannot show. A round replaces the rows of what it ran.
 
 Everything else of a page that is there stays as it is: rows of other scenarios with the day and the machine they were
 run on, and sections that others write (score_widths.py, score_hours.py, the calibration) or a person wrote.
@@ -20,21 +20,21 @@ Document = dict[str, Any]
 HEAD = ("scenario", "truth", "found first", "culprit reported", "named after", "", "ran")
 SCENARIOS = "## The scenarios"
 REPAIRED = "## Repaired by its own plan"
-OPEN = "## Wrong, not named live, not run"
+OPEN = "## Wrong, not named live, or not run"
 _OPEN_MEANS = (
-    "Every row above that is wrong, was right only in the recording afterwards, or is not of today's code, and every "
-    "scenario that has no row, each with the reason."
+    "Lists, each with its reason, every row above that is wrong, was right only in the recording afterwards, or was "
+    "run on older code, and every scenario without a row."
 )
 _NO_ROW = "not run for this page"
-_TITLE = "# How often the diagnosis is right"
+_TITLE = "# Lab runs: all data"
 _WHAT = (
-    "Written by `zombiescope lab score --page docs/accuracy.md`: each fault really happens on the machine, a "
-    "recorder sees it, and what the diagnosis says is compared with what is known to be true. *Ran* is the day and the "
-    "machine of a row."
+    "Written by `zombiescope lab score --page docs/data/lab-runs.md`. Each fault really happens on the machine, is "
+    "recorded and diagnosed, and the answer is compared with the known truth. [Accuracy](../accuracy.md) summarises "
+    "the results. *Ran* is the date and the machine of a row."
 )
 _COLUMNS = (
-    "*Named after* is the time from the moment the fault began until the live diagnosis had written the right "
-    "pattern and the right culprit. *Culprit reported* is the name, unit and cgroup that the diagnosis blamed."
+    "*Named after* is the time from the start of the fault until the live diagnosis had reported the right pattern and "
+    "culprit. *Culprit reported* is the name, unit and cgroup that the diagnosis blamed."
 )
 
 Row = tuple[str, ...]
@@ -135,7 +135,7 @@ def _why_open(one: Document) -> str | None:
         return _why_wrong(one)
     if one["kind"] == "fault" and one["onset_to_named_s"] is None:
         said = one["live"]["pattern"]
-        spoke = f"said {said}, {one['live']['culprit'] or 'nobody'}" if said else "said nothing"
+        spoke = f"reported {said}, {one['live']['culprit'] or 'no culprit'}" if said else "reported nothing"
         return f"right from the recording, not live: live diagnosis {spoke} in the {one['seconds']:.0f} s it lasted"
     return None
 
@@ -145,14 +145,14 @@ def _why_wrong(one: Document) -> str:
         said = "; ".join(alarm["summary"] or "a warning without a cause" for alarm in one["false_alarms"])
         return f"a false alarm: {said}"
     found, expected = one["found"], one["expected"]
-    said = f"{found['pattern']}, {found['culprit'] or 'nobody'}" if found["pattern"] else "nothing"
+    said = f"{found['pattern']}, {found['culprit'] or 'no culprit'}" if found["pattern"] else "nothing"
     blames = " ".join(word for word in (expected["culprit"], expected["image"], expected["pod"]) if word)
     return f"wrong: the answer was {said}; the truth is {expected['pattern']}, {blames}"
 
 
 def _why_open_row(row: Row) -> str | None:
     if row[5] != "right":
-        return f"wrong: the answer was {row[2]}, {row[3] or 'nobody'}; the truth is {row[1]}"
+        return f"wrong: the answer was {row[2]}, {row[3] or 'no culprit'}; the truth is {row[1]}"
     return "right from the recording, not live" if row[4] == "-" else None
 
 
@@ -165,15 +165,13 @@ def _open_section(lines: Sequence[str]) -> str:
 
 def _scenarios_section(table: Sequence[Row]) -> str:
     names = {row[0].removesuffix(" (node)"): None for row in table}
-    return f"{SCENARIOS}\n\n" + _table(
-        ("scenario", "what is done", "who is to blame", "kernel frames seen"), _scenarios(names)
-    )
+    return f"{SCENARIOS}\n\n" + _table(("scenario", "what it does", "culprit", "kernel frames seen"), _scenarios(names))
 
 
 def _scenarios(names: Iterable[str]) -> Iterator[Row]:
     known = {one.id for one in every()}
     for scenario in (by_id(name) for name in names if name in known):
-        yield scenario.id, scenario.does, " ".join(scenario.truth.blames) or "nobody", scenario.frames or "-"
+        yield scenario.id, scenario.does, " ".join(scenario.truth.blames) or "no one", scenario.frames or "-"
 
 
 def _repaired_section(results: Sequence[Document]) -> str:

@@ -1,4 +1,4 @@
-"""Faults at every width: the table of docs/accuracy.md, and the faults that were named wrongly, by name."""
+"""Faults at every width: the table of docs/data/lab-runs.md, and the faults that were named wrongly, by name."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Document = dict[str, Any]
 TITLE = "## At every width"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 _WHAT = (
-    "Each recorded fault is spliced onto some cores of a wide node whose other cores carry the recording of a healthy "
-    "load, over and over (`lab widen`), and diagnosed there. A splice cannot show what loads do to each "
-    "other: nobody waits for a lock who did not wait when it was recorded. *Healthy alone* is the background on all "
-    "cores (what a node has once, such as a kubelet with its pods, once and beside the others): how many warnings or "
-    "worse it raised. *Named after* is the median from the onset until the live doctor "
-    "knew the right pattern and culprit, where the recordings were replayed to it (`--live`: a look every two seconds; "
-    "what the recorder's alarm adds before the first look is not in it; of a recording that does not say when the "
-    "fault began, from the beginning of the incident)."
+    "Each recorded fault is spliced onto some cores of a wide node whose other cores carry repeated copies of a "
+    "healthy recording (`lab widen`), and diagnosed there. A splice cannot show what loads do to each other: a task "
+    "waits for a lock only if it waited when it was recorded. *Healthy alone* is the number of warnings or worse that "
+    "the background raised on all cores (with what a node has once, such as a kubelet with its pods, only once). "
+    "*Named after* is the median time from the onset until the live diagnosis named the right pattern and culprit, for "
+    "recordings that were replayed to it (`--replay`: a pass every two seconds, without the delay of the recorder's "
+    "alarm before the first pass; if a recording does not tell when the fault began, from the beginning of the "
+    "incident)."
 )
 
 
@@ -57,7 +57,7 @@ def _median(seconds: Sequence[float | None]) -> float | None:
     return round(statistics.median(known), 1) if known else None
 
 
-HEAD = ("cores", "beside", "faults right", "named after", "healthy alone", "wrong")
+HEAD = ("cores", "background", "faults right", "named after", "healthy alone", "wrong")
 
 
 def section(results: Sequence[Document]) -> str:
@@ -70,7 +70,7 @@ def section(results: Sequence[Document]) -> str:
     wrong = [_wrong(one) for one in results if not one["pass"]]
     parts = [TITLE, _WHAT, "\n".join(table)]
     if wrong:
-        parts += ["What was said in place of the truth:", "\n".join(f"- {line}" for line in wrong)]
+        parts += ["Wrong answers:", "\n".join(f"- {line}" for line in wrong)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -80,7 +80,7 @@ def _wrong(one: Document) -> str:
         alarms = [alarm["summary"] or "a warning without a cause" for alarm in one["alarms"]]
         return f"healthy alone ({where}): {'; '.join(alarms)}".replace("|", "/")
     found, expected = one["found"], one["expected"]
-    said = f"{found['pattern']}, {found['culprit'] or 'nobody'}" if found["pattern"] else "nothing"
+    said = f"{found['pattern']}, {found['culprit'] or 'no culprit'}" if found["pattern"] else "nothing"
     return f"{one['scenario']} ({where}): {said}; the truth is {expected['pattern']}, {expected['culprit']}".replace(
         "|", "/"
     )

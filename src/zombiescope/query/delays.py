@@ -78,7 +78,7 @@ class Delay:
     goes_on: Annotated[bool, Field(means="the last of them had not ended when the snapshot was taken")]
     through: Annotated[list[Party], Field(means="threads that were delayed and then woke the victim, nearest first")]
     frames: Annotated[
-        list[str] | None, OPTIONAL, Field(means="where `by` was meanwhile, outermost first, where it was sampled")
+        list[str] | None, OPTIONAL, Field(means="stack of `by` in that time, outermost first, if it was sampled")
     ] = None
 
 

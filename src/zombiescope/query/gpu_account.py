@@ -65,7 +65,7 @@ class Waited:
     broken: Annotated[float, Field(means="the GPU is lost or has to be reset")]
     unknown: Annotated[float, Field(means="not known; never spread over the others")]
     host: Annotated[float, Field(means="its own process, which ran on a core")]
-    unused: Annotated[float, Field(means="nobody was on it")]
+    unused: Annotated[float, Field(means="no process used it")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +378,7 @@ def _idle(known: _Known, gpu: int, from_us: int, to_us: int, usual: float, there
     seconds = (to_us - from_us) / 1e6
     head = f"GPU {gpu} idle for {seconds:.0f} s (usually {usual:.0f}%)"
     if not there:
-        text = f"{head}: nobody is on it"
+        text = f"{head}: no process uses it"
         return IdleSpan(gpu, from_us, to_us, seconds, usual, None, None, None, "end", "unused", text)
     lead = max(there, key=lambda one: one.tenant.memory_bytes or 0)
     doing = known.doing[lead.tenant.pid]

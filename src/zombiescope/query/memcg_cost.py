@@ -110,7 +110,7 @@ def _dear(load: Load, walks: int | None, forecast: Forecast) -> tuple[str, str] 
         return None
     if load.walked_cpus is None:
         return "costly", _read(forecast, "costs")
-    return "watch", f"{_read(forecast, 'would cost')}, but nobody was seen walking them"
+    return "watch", f"{_read(forecast, 'would cost')}, but no process was seen walking them"
 
 
 def _is_dear(walks: int | None, forecast: Forecast) -> bool:
@@ -136,7 +136,7 @@ def _concern(load: Load, forecast: Forecast) -> str | None:
     if dying is not None and dying > MANY_DYING and rate is not None and rate >= GROWING_PER_HOUR:
         return f"{dying:,} are dying, and {rate:,.0f} more every hour"
     if dying is not None and live is not None and dying > 2000 and dying > 10 * live:
-        return f"{dying:,} are dying beside {live:,} in use"
+        return f"{dying:,} are dying, {live:,} in use"
     if forecast.costs_1s_at_us is not None and forecast.costs_1s_at_us - load.at_us <= WEEK_US:
         return "one read of the root's memory statistics will cost about a second within a week (estimated)"
     return None

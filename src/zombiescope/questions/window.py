@@ -141,7 +141,7 @@ class WindowQuestion(Question):
     def _chosen(self, recording: RecordedSpan) -> Window:
         zone = zone_of(recording.node, self.utc)
         if self.at is not None and (self.last or self.from_ or self.to):
-            raise QuestionError("names a window of its own", "leave out last, from and to", option="at")
+            raise QuestionError("already names a window", "leave out last, from and to", option="at")
         if self.last is not None and self.from_ is not None:
             raise QuestionError("the start of the window is given twice", "leave out last or from", option="last")
         if self.at is not None:

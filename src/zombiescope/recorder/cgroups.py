@@ -71,7 +71,7 @@ class CgroupTracker:
         self.last: MemoryCgroups | None = None
         self._own = self._own_directory()
         if self.hierarchy is not None and not cgroup_namespace.sees_node_paths(self.hierarchy.number, root):
-            why = "this process has a cgroup namespace of its own: which cgroup a task is in cannot be told"
+            why = "this process has its own cgroup namespace, which hides the cgroups of tasks"
             grant = "hostPath /sys/fs/cgroup, hostPID: true or cgroup namespace of the host (--cgroupns=host)"
             sources.lacks("host cgroup namespace", why, grant, now_us)
         self._dying = Dying(self.hierarchy, host.read(root).release)

@@ -113,7 +113,7 @@ class Counters:
             hidden += ", its cards and their queues, its protocol counters (snmp, netstat, netdev)"
         elif self._cards_root == "/":
             hidden += ", its cards and their queues"
-        why = f"this process has a network namespace of its own; of the node it does not see {hidden}"
+        why = f"this process has its own network namespace; it does not see the node's {hidden}"
         self._sources.lacks("host network namespace", why, NETWORK_GRANT, now_us)
 
     def restart(self) -> None:
@@ -299,7 +299,7 @@ class Counters:
         if self.nics.why is not None and self._cards:
             self._sources.lacks("NIC statistics", self.nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)
         elif stuck_s is not None:
-            why = f"no answer for {stuck_s:.0f} s: the kernel's rtnl lock is held by somebody"
+            why = f"no answer for {stuck_s:.0f} s: another task holds the kernel's rtnl lock"
             self._sources.lacks("NIC statistics", why, "nothing: it comes back when the lock is free", self._wall_us)
         else:
             self._sources.has("NIC statistics", self._wall_us)

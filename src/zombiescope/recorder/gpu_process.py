@@ -127,7 +127,7 @@ class GpuReaderProcess(PipedProcess):
             self.pulse.is_off("the driver was let go of: a GPU has to be reset")
         elif "fault" in message:
             self._is_asked_to_end = True
-            self.pulse.is_off(f"the driver cannot be asked: {message.get('why') or message['fault']}"[:200])
+            self.pulse.is_off(f"the driver does not answer: {message.get('why') or message['fault']}"[:200])
         else:
             self._worked()
 

@@ -141,7 +141,7 @@ class GpuTracker:
         if "released" in message:
             self.process.rest(now_us + RELEASE_REST_US)
             which = ", ".join(str(one) for one in message["released"])
-            why = f"GPU {which} has to be reset and nobody uses it: the driver was let go of"
+            why = f"GPU {which} has to be reset and is not in use: the driver was released"
             self._sources.lacks(SOURCE, why, f"nvidia-smi --gpu-reset -i {which.replace(' ', '')}", now_us)
             return
         if self._silence is not None:

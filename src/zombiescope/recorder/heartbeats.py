@@ -22,7 +22,7 @@ from zombiescope.store.health import Part
 
 SOURCE = "heartbeats"
 KIND = "helper_failed"
-REMEDIES = {"failed": "it is started again automatically", "hung": "it is killed and started again if that goes on"}
+REMEDIES = {"failed": "it is started again automatically", "hung": "if that continues, it is killed and started again"}
 """Of processes; a thread that hangs goes on when what it waits for does."""
 _NOT_ALIVE = ("failed", "hung")
 
@@ -39,7 +39,9 @@ class Watched:
     is_process: bool = False
 
     def remedy(self, part: Part) -> str:
-        return part.fix or (REMEDIES[part.state] if self.is_process else "it goes on when what it waits for does")
+        return part.fix or (
+            REMEDIES[part.state] if self.is_process else "it continues when what it waits for completes"
+        )
 
 
 @dataclass(slots=True)

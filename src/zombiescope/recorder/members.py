@@ -75,7 +75,7 @@ def _worker(name: str, worker: Worker[Any, Any], started: float) -> Part:
         return Part(
             name, "hung", time.time() - hangs_s, worker.answered_at, worker.answered, why, failures=worker.stuck
         )
-    why = f"goes on, although {worker.stuck} of its threads hang" if worker.stuck else ""
+    why = f"still runs, although {worker.stuck} of its threads hang" if worker.stuck else ""
     return Part(name, "ok", started, worker.answered_at, worker.answered, why, failures=worker.stuck)
 
 

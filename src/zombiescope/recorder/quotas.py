@@ -105,7 +105,7 @@ class Quotas:
 
     def _tell(self, now_us: int) -> None:
         if len(self._waiting) >= MOST_WAITING or len(self._limited) >= MOST_QUOTAS:
-            why = f"more than {MOST_QUOTAS:,} have one, or more than {MOST_WAITING:,} are still to be asked"
+            why = f"more than {MOST_QUOTAS:,} have one, or more than {MOST_WAITING:,} are still to be read"
             self._sources.lacks(SOURCE, why, "nothing: those that are sampled are read all the same", now_us)
         else:
             self._sources.has(SOURCE, now_us)

@@ -126,7 +126,7 @@ class Manifest:
             document = _json.loads(data)
             strange = [name for name in document["segments"] if not _SEGMENT_NAME.fullmatch(name)]
             if strange:
-                raise ValueError(f"it names {strange[0]!r}, which is no segment")
+                raise ValueError(f"it names {strange[0]!r}, which is not a segment")
             return cls(
                 part=str(document["part"]),
                 from_us=_number(document["from_us"], _MOST_US),
@@ -152,7 +152,7 @@ def _number(value: object, most: int = 1 << 62) -> int:
 
 def _table(name: str) -> str:
     if not _TABLE.fullmatch(name):
-        raise ValueError(f"not a manifest: {name[:40]!r} is no table")
+        raise ValueError(f"not a manifest: {name[:40]!r} is not a table")
     return name
 
 

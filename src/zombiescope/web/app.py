@@ -92,7 +92,7 @@ def _not_here(request: Request, path: str) -> Response:
     what = f"there is no /{path}"
     fix = f"the page is at /, the interface below {PREFIX}"
     if path in _OF_THE_AGENT:
-        fix = f"/{path} is answered by the agent, on 127.0.0.1:9321 unless it is told another address"
+        fix = f"/{path} is answered by the agent, on 127.0.0.1:9321 unless it listens on another address"
     headers = {"Cache-Control": "no-store"}
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(refusal.document(what, fix), 404, headers)
@@ -120,7 +120,7 @@ def _report_errors(app: FastAPI) -> None:
     def wrong(_: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:2]) or "the request"
-        return sent(422, f"{where}: {first['msg']}", f"GET {PREFIX}/openapi.json says what may be asked")
+        return sent(422, f"{where}: {first['msg']}", f"GET {PREFIX}/openapi.json lists the parameters")
 
     @app.exception_handler(HTTPException)
     def http(_: Request, error: HTTPException) -> Response:

@@ -54,7 +54,7 @@ softirq, steal, iowait as lists of ratios, average_busy, average_kernel, dying, 
 events), `incidents` (a list of {id, state, severity, from, to, summary}, at the beginning and when it changes) and
 `recorder` ({running}, when the recorder stops or starts again). A comment keeps the connection open every 15 s.
 
-**Who may ask.** Whoever has the token that the server printed, or that `$ZOMBIESCOPE_TOKEN` told it:
+**Access.** Clients send the token that the server printed, or that `$ZOMBIESCOPE_TOKEN` set:
 `Authorization: Bearer TOKEN`. There are no cookies: browsers send those to every port of a host. With `--no-token`, on the loopback only, every user of the machine. Host must
 be an address of the server (or a `--host`), Origin, if there is one, its own. Answers carry an ETag; ask with
 `If-None-Match`. `Accept-Encoding: zstd` and `gzip` are understood.

@@ -56,7 +56,7 @@ def _address(name: str, text: str) -> str:
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
     except OSError:
-        raise ValueError(f"{text!r}: {name} is no address of this machine") from None
+        raise ValueError(f"{text!r}: {name} is not an address of this machine") from None
     return str(found[0][4][0])
 
 

@@ -24,7 +24,7 @@ class Turnstile:
     def turn(self) -> Iterator[None]:
         """Raises Refusal when the line is full."""
         if not self._places.acquire(blocking=False):
-            raise Refusal(503, "more is asked than can be answered at once", "ask again in a moment")
+            raise Refusal(503, "too many requests at once", "ask again in a moment")
         try:
             with self._work:
                 yield

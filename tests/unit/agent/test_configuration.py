@@ -103,7 +103,7 @@ def test_what_is_not_written_has_its_default(text: str) -> None:
         ("first: {names: [a, b, c, d]}", "agent.yaml:1: first.names: has 4 entries; at most 3 are taken"),
         ("first: {targets: [{tries: 2}]}", "agent.yaml:1: first.targets[0].url: is missing; Where to."),
         ("first: 3", "agent.yaml:1: first: is '3'; write keys below it, as on, count, ratio"),
-        ("first: {count: 1, count: 2}", "agent.yaml:1: first.count: stands twice; leave one of them"),
+        ("first: {count: 1, count: 2}", "agent.yaml:1: first.count: appears twice; remove one of them"),
         ("first: [", "agent.yaml:1: is not YAML: expected the node content, but found '<stream end>'"),
         ("first: {inner: {dpth: 1}}", "agent.yaml:1: first.inner.dpth: is not known to this version; "
          "did you mean first.inner.depth?"),
@@ -183,7 +183,7 @@ def test_every_section_of_the_agent_can_be_left_out() -> None:
     ("text", "said"),
     [
         ("metrics: {listen: 0.0.0.0:9321}", "metrics.listen: 0.0.0.0:9321 is reached from other machines"),
-        ("metrics: {listen: nowhere}", "metrics.listen: 'nowhere': nowhere is no address of this machine"),
+        ("metrics: {listen: nowhere}", "metrics.listen: 'nowhere': nowhere is not an address of this machine"),
         ("recorder: {dir: here}", "recorder.dir: is 'here'"),
     ],
 )

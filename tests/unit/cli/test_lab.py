@@ -73,7 +73,7 @@ def test_it_says_what_it_will_do_before_it_asks(
     monkeypatch.setattr("typer.confirm", _no)
     with pytest.raises(_SaidNoError):
         scenarios.run("mount-storm")
-    assert "makes 3,000 mounts in a mount namespace of its own" in capsys.readouterr().err
+    assert "makes 3,000 mounts in a separate mount namespace" in capsys.readouterr().err
 
 
 class _Terminal(io.StringIO):
@@ -108,7 +108,7 @@ def test_the_idle_hour_raises_nothing(cli: Cli) -> None:
     assert done.document["seconds"] == 3600
 
 
-@pytest.mark.parametrize("option", ["--beside", "--resume", "--minutes"])
+@pytest.mark.parametrize("option", ["--background", "--resume", "--minutes"])
 def test_an_option_of_the_hold_out_belongs_to_it(cli: Cli, option: str) -> None:
     done = cli("lab", "score", option, "1", "--yes", "--only", "healthy-idle")
     assert done.code == 2

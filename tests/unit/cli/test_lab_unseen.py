@@ -8,13 +8,13 @@ from zombiescope.cli.lab import unseen
 from zombiescope.diagnosis import patterns
 from zombiescope.lab.score_page import page_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "accuracy.md"
+PAGE = Path(__file__).parents[3] / "docs" / "data" / "lab-runs.md"
 
 
 def test_the_published_list_is_made_of_the_patterns() -> None:
     page = PAGE.read_text()
     assert unseen.TITLE in page
-    assert unseen.into(page) == page, "run: python -m zombiescope.cli.lab.unseen docs/accuracy.md"
+    assert unseen.into(page) == page, "run: python -m zombiescope.cli.lab.unseen docs/data/lab-runs.md"
 
 
 def test_it_has_those_that_were_not_seen_and_no_others() -> None:

@@ -16,7 +16,7 @@ from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Patte
 from zombiescope.diagnosis.thresholds import CALIBRATION_STRONGEST, LITERATURE_MOST
 from zombiescope.lab.calibration import rows_of, table
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "data"
 PATTERNS = {pattern.id: pattern for pattern in patterns.every()}
 STORM, LITERATURE = PATTERNS["fork-storm"], PATTERNS["audit-flood"]
 
@@ -79,7 +79,7 @@ def test_the_counts_in_the_formula_are_those_of_the_runs_that_are_kept() -> None
 
 
 def test_the_published_table_is_made_of_the_runs_that_are_kept() -> None:
-    page = (DOCS / "accuracy.md").read_text()
+    page = (DOCS / "lab-runs.md").read_text()
     assert published.with_section(page, published.published(DOCS)) == page
 
 
@@ -120,7 +120,7 @@ def test_rows_are_runs_in_which_a_pattern_was_named() -> None:
     assert [(row["run"], row["right"]) for row in rows_of(healthy)] == [("h", False)]
     wide = {"widths": {"results": [result("w", cores=96, background="healthy-web")]}}
     assert [(row["source"], row["cores"]) for row in rows_of(wide)] == [
-        ("the laboratory, widened onto healthy-web", 96)
+        ("lab runs, widened onto healthy-web", 96)
     ]
     assert list(table(rows)) == [
         ("0.9 to 1.0", "0.93", "1 of 2", "b (fork-storm)"),
@@ -130,7 +130,7 @@ def test_rows_are_runs_in_which_a_pattern_was_named() -> None:
 
 def test_a_new_section_takes_the_place_of_the_old_one() -> None:
     page = "# A\n\nx\n\n## The scenarios\n\ny\n"
-    once = published.with_section(page, "## Confidence: said and true\n\none\n")
-    assert once == "# A\n\nx\n\n## Confidence: said and true\n\none\n\n## The scenarios\n\ny\n"
-    again = published.with_section(once, "## Confidence: said and true\n\ntwo\n")
+    once = published.with_section(page, "## Confidence: reported and right\n\none\n")
+    assert once == "# A\n\nx\n\n## Confidence: reported and right\n\none\n\n## The scenarios\n\ny\n"
+    again = published.with_section(once, "## Confidence: reported and right\n\ntwo\n")
     assert again == once.replace("one", "two")

@@ -37,7 +37,7 @@ def trains(cpus: int) -> Scene:
     [
         (XID, "gpu-fault", "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
         (XID.replace("79", "31"), "gpu-fault",
-         "the GPU at 0000:81:00 was asked for memory that is not mapped (MMU fault), in python3 (Xid 31)"),
+         "the GPU at 0000:81:00 accessed unmapped memory (MMU fault), in python3 (Xid 31)"),
         ("NVRM: Xid (PCI:0000:81:00): 79, GPU has fallen off the bus.", "gpu-fault",
          "the GPU at 0000:81:00 fell off the bus (Xid 79)"),
         ("NVRM: Xid (PCI:0000:81:00): 999, whatever", "gpu-fault",

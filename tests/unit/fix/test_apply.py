@@ -208,7 +208,7 @@ def test_what_a_log_says_is_only_done_where_it_makes_an_action(tmp_path: Path) -
         held.append(TARGET, "applying", "odd", action=action, before={})
         (only,) = undo(held, TARGET, yes)
     assert not only.ok
-    assert "no name that systemd gives" in only.why
+    assert "not a systemd unit name" in only.why
 
 
 def test_cut_off_anywhere_the_log_never_claims_what_was_not_done(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_container_that_is_gone_is_ended_already(docker: Docker) -> None:
 def test_another_container_of_that_name_is_left_alone(docker: Docker) -> None:
     before = StopContainer("docker", "loop").before()
     docker.write(Id="cd" * 32)
-    with pytest.raises(ActionFailedError, match="another container"):
+    with pytest.raises(ActionFailedError, match="a different container"):
         StopContainer("docker", "loop").undo(before)
 
 

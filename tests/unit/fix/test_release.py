@@ -154,7 +154,7 @@ def test_what_the_living_lose_is_told(tmp_path: Path) -> None:
     price = reclaim_cost.cost(_with_memory(tmp_path, 0, V1_STAT), str(tmp_path))
     assert price.why_named is None
     assert price.lines == [
-        "2,097,152 bytes of its own page cache go too: it has 2 processes",
+        "2,097,152 bytes of its page cache are dropped too: it has 2 processes",
         "5,242,880 bytes of page cache of the living are below it; they are read from disk again",
     ]
 
@@ -188,7 +188,7 @@ def test_where_the_living_may_be_swapped_out_a_person_has_to_name_the_parent(tmp
 
 def test_where_nothing_can_be_told_a_person_has_to_name_the_parent(tmp_path: Path) -> None:
     blind = replace(_with_memory(tmp_path, 0, V1_STAT), held=None)
-    assert reclaim_cost.cost(blind, str(tmp_path)).why_named == "what it would take from the living cannot be told"
+    assert reclaim_cost.cost(blind, str(tmp_path)).why_named == "what it would take from live cgroups is unknown"
 
 
 @pytest.mark.parametrize(("release", "word"), [("6.18.1", b"67108864 swappiness=0"), ("6.1.0-9-amd64", b"67108864")])

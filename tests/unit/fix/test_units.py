@@ -137,7 +137,7 @@ def test_a_bus_that_stops_answering_is_one_clear_line(tmp_path: Path) -> None:
     "unit", ["-x.service", "a b.service", "x.service\n", "x", "", "a/b.service", "é.service", "x" * 300 + ".service"]
 )
 def test_a_name_that_systemd_does_not_give_makes_no_action(unit: str) -> None:
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a systemd unit name"):
         DisableUnit(unit)
 
 

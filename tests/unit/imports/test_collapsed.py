@@ -71,7 +71,7 @@ def test_fractions_zero_and_too_much() -> None:
     rows, outcome = read("a 1.6\nb 0.2\nc 1e3\nd 99999999999999999999999\ne -4\nno count here\n")
     assert stacks(rows) == [(["a"], 2), (["c"], 1000)]
     assert outcome.skipped == {
-        "stacks whose count is 0": 1, "stacks whose count is beyond 2^53": 1, "lines that are no collapsed stack": 2,
+        "stacks whose count is 0": 1, "stacks whose count is beyond 2^53": 1, "lines that are not a collapsed stack": 2,
     }  # fmt: skip
     assert any("rounded" in note for note in outcome.notes)
 

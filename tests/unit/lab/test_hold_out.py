@@ -14,7 +14,7 @@ from zombiescope.diagnosis import patterns
 from zombiescope.lab import cage, stressors
 from zombiescope.lab.hold_out import counts, is_right_path, meets_the_goal, page_of, verdict
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = Path(__file__).parents[3] / "docs" / "data"
 CAGE = "/zombiescope-lab-hold-out-pipe/program"
 MINE = {"comm": "stress-ng-pipe", "cgroup": CAGE}
 OTHER = {"comm": "make", "cgroup": "/build"}
@@ -90,7 +90,7 @@ def test_it_is_refused_by_the_command_too(monkeypatch: pytest.MonkeyPatch) -> No
     assert runs.chosen(None) == ["pipe"]
     with pytest.raises(Failure, match="reboot is never run: it asks for a reboot"):
         runs.chosen("reboot")
-    with pytest.raises(Failure, match="'nonsense' is no stressor"):
+    with pytest.raises(Failure, match="'nonsense' is not a stressor"):
         runs.chosen("nonsense")
 
 
@@ -125,7 +125,7 @@ def test_a_round_that_runs_out_of_time_says_what_it_did_not_come_to(
     monkeypatch.setattr(runs, "_caged", lambda name, _: pytest.fail(f"{name} was run"))
     found = list(runs.rows(tmp_path, ["pipe", "fork"], None, lambda _: None, 0.0))
     assert counts(found)["runs"] == 0
-    assert "did not come to: pipe, fork." in page_of(found)
+    assert "did not reach: pipe, fork." in page_of(found)
 
 
 def row(name: str, **more: Any) -> dict[str, Any]:
@@ -157,11 +157,11 @@ def test_the_page_shows_every_run_and_what_was_left_out() -> None:
     assert "| pipe | alone | 0.90 | info | right | write: right | not known | 0.10 |" in page
     assert "**rt-hog, wrong**" in page
     assert "**read/x, not write**" in page
-    assert "less than half a core in the kernel: nop." in page
+    assert "less than half a core busy in the kernel: nop." in page
     assert "kcmp (not implemented)" in page
     assert "| reboot | asks for a reboot |" in page
 
 
 def test_the_published_page_is_made_of_the_published_rows() -> None:
-    rows = json.loads((DOCS / "hold-out.json").read_text())["hold_out"]
-    assert (DOCS / "hold-out.md").read_text() == page_of(rows)
+    rows = json.loads((DOCS / "unseen-faults.json").read_text())["hold_out"]
+    assert (DOCS / "unseen-faults.md").read_text() == page_of(rows)

@@ -111,7 +111,7 @@ def test_the_page_says_that_no_hour_was_recorded_and_what_was_said() -> None:
     one = {"scenario": "healthy-pods", "cores": 16, "recorded_cores": 2, "recorded_s": 60, "seconds": 3600, "looks": 60,
            "alarms": [alarm, alarm]}  # fmt: skip
     page = score_hours.into("# x\n\n## The scenarios\n\nrest\n", [one])
-    assert "2 warnings in 1 hours" in page
+    assert "2 warnings in 1 simulated hours" in page
     assert "60 s on 2 cores, 60 times" in page
     assert "healthy-pods on 16 cores: warning: a / storm (2 times)" in page
     again = score_hours.into(page, [{**one, "alarms": []}])

@@ -101,7 +101,7 @@ class Reader:
         for key, value in node.value:
             name = str(key.value) if isinstance(key, yaml.ScalarNode) else "?"
             if name in found:
-                self._wrong(self._at(key), f"{path}.{name}".lstrip("."), "stands twice", "leave one of them")
+                self._wrong(self._at(key), f"{path}.{name}".lstrip("."), "appears twice", "remove one of them")
             found[name] = (key, value)
         return found
 
@@ -238,7 +238,7 @@ def _text(node: yaml.Node) -> str:
         raise WrongValueError("is empty", 'write a text, or "" for none')
     text = _scalar(node, (), "a text")
     if len(text) > 4096 or "\0" in text:
-        raise WrongValueError(f"is no text of at most 4096 characters: {_shown(node)}")
+        raise WrongValueError(f"is not text of at most 4096 characters: {_shown(node)}")
     return text
 
 

@@ -102,7 +102,7 @@ def read_token(path: Path) -> str:
     try:
         token = path.read_text("ascii").strip()
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no plain text"
+        why = error.strerror if isinstance(error, OSError) else "it is not plain text"
         raise UserError(f"{path}: {why}", "metrics.token_file names a file with the token") from error
     if len(token) < 16:
         raise UserError(f"{path}: a token has at least 16 characters", "head -c 24 /dev/urandom | base64 makes one")

@@ -14,7 +14,7 @@ What `zombiescope agent` exports at `/metrics`, as OpenMetrics or as Prometheus'
 done on the node: a scrape every minute misses nothing. Nothing here repeats node_exporter.
 
 - **Counters** begin at 0 when the agent starts, as Prometheus expects. When only its services were started again they
-  go on behind what was counted already, so no second counts twice.
+  continue from what was already counted, so no second counts twice.
 - **What was not measured has no line.** A missing line is not a 0: `zombiescope_source_missing` and
   `zombiescope_gap_seconds_total` say why.
 - **The number of series is bounded** whatever names the processes, units and containers of the node have: the last

@@ -72,11 +72,15 @@ class RaySection:
             yield from self._problems_of_token()
         for address in self.addresses:
             if not is_address(address):
-                yield "ray.addresses", f"has {address!r}, which is no address", "write 10.0.0.7"
+                yield "ray.addresses", f"has {address!r}, which is not an address", "write 10.0.0.7"
 
     def _problems_of_token(self) -> Iterator[tuple[str, str, str | None]]:
         if self.dashboard in (None, "none"):
-            yield "ray.token_file", "stands without ray.dashboard", "name the dashboard that the token is for"
+            yield (
+                "ray.token_file",
+                "is set without ray.dashboard",
+                ("set ray.dashboard to the dashboard that the token is for"),
+            )
         elif not self.plain_http and is_plain(str(self.dashboard)):
             fix = "use https://, or set ray.plain_http: true where that network is yours"
             yield "ray.token_file", "would be sent to ray.dashboard unencrypted", fix

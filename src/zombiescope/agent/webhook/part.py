@@ -60,7 +60,7 @@ class WebhookSection:
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         if self.url is not None and self.url_file is not None:
-            yield "webhook.url_file", "stands beside webhook.url", "leave one of them"
+            yield "webhook.url_file", "is set together with webhook.url", "remove one of them"
         if self.url is not None and not is_address(self.url):
             yield "webhook.url", "is not an address", "write http://host:port/path or https://host/path"
 
@@ -147,7 +147,7 @@ class WebhookService:
         try:
             url = Path(self.section.url_file).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no text"
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
             raise UserError(
                 f"{self.section.url_file}: {why}", "webhook.url_file names a file with the address"
             ) from None

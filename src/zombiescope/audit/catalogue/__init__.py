@@ -173,7 +173,7 @@ def parse(data: bytes, name: str) -> Catalogue:
 
 def _entries(rows: Any, kind: str, name: str) -> tuple[Any, ...]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise CatalogueError(f"{name}: {kind} is not a list of entries, each in braces on a line of its own")
+        raise CatalogueError(f"{name}: {kind} is not a list of entries, each in braces on a separate line")
     return tuple(_entry(row, kind, f"{name}: {kind}, entry {number}") for number, row in enumerate(rows, 1))
 
 

@@ -41,7 +41,7 @@ def _finding(node: Node, unit: RunningUnit, restarts: int, waits: bool) -> Findi
     known = "NRestarts" in unit.properties
     counted = f", NRestarts={restarts}" if known else ""
     state = "It has exited and waits for its next start" if waits else f"It is {unit.sub_state}"
-    loop = f" systemd will restart it every {human(service.restart_us)} for ever." if endless and service else ""
+    loop = f" systemd will restart it every {human(service.restart_us)}, without end." if endless and service else ""
     ending = f"; its last result: {unit.text('Result')}, status {unit.number('ExecMainStatus')}" if known else ""
     return Finding(
         id=f"{ID}:{unit.name}",

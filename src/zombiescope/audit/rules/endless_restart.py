@@ -18,7 +18,7 @@ from zombiescope.node.systemd.unit_files import Service
 from zombiescope.node.systemd.unit_files.timespan import human
 
 ID = "endless-restart"
-TITLE = "A service that would be restarted for ever"
+TITLE = "A service that would restart without end"
 
 RARE_PER_DAY = 288
 """One start in five minutes; slower loops are worth knowing and no more."""
@@ -98,7 +98,7 @@ def _fix(node: Node, service: Service, agent: Agent | None) -> tuple[str, ...]:
     if agent is not None and agent.terminal_status and not set(agent.terminal_status) <= service.prevent.codes:
         lines += ["[Service]", f"RestartPreventExitStatus={' '.join(map(str, agent.terminal_status))}"]
     return (
-        *([f"# if nobody needs it: {node.disable(service.name)}"] if protection(service.name) is None else []),
+        *([f"# if it is not needed: {node.disable(service.name)}"] if protection(service.name) is None else []),
         *node.drop_in(service.name, "50-start-limit", *lines),
     )
 

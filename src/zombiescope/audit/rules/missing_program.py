@@ -72,7 +72,7 @@ def _for_each_kernel(node: Node, value: str) -> list[str]:
 
 def _finding(node: Node, service: Service, command: Command) -> Finding:
     endless = service.is_endless(EXEC)
-    loop = f" With Restart={service.restart} that goes on for ever." if endless else ""
+    loop = f" With Restart={service.restart} this repeats without end." if endless else ""
     there = node.root.status(command.program) is not None
     what = "is not executable" if there else "does not exist"
     return Finding(

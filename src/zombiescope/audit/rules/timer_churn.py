@@ -37,7 +37,7 @@ def _finding(node: Node, unit: Unit, runs: float) -> Finding:
         "month, of which those that left a page in the cache stay as zombies.",
         evidence=(*map(shown, repeats(unit)), *node.evidence_of(unit.name)),
         fix=(
-            f"# if nobody needs it: {node.disable(unit.name)}",
+            f"# if it is not needed: {node.disable(unit.name)}",
             "# if once an hour is enough (an empty OnCalendar= clears all of its times):",
             *node.drop_in(unit.name, "50-rarer", "[Timer]", "OnCalendar=", "OnCalendar=hourly"),
         ),

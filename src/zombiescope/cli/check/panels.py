@@ -188,7 +188,7 @@ def _makers(check: Check) -> list[Text]:
     lines = [_maker(line, check.cgroups.requested_by.get(line.path)) for line in makers[:2]]
     if len(makers) > 2:
         lines[-1].append(f" · and {len(makers) - 2} more paths", "dim")
-    return lines or [Text("nobody made or removed a cgroup meanwhile", "dim")]
+    return lines or [Text("no cgroup was created or removed", "dim")]
 
 
 def _maker(line: Leak, asked: str | None) -> Text:
@@ -247,7 +247,7 @@ def _card(card: Card, seconds: float) -> Text:
 def _units(check: Check) -> list[Text]:
     units = check.units
     if units is None:
-        return [Text("systemd cannot be asked", NOT_MEASURED)]
+        return [Text("systemd does not answer", NOT_MEASURED)]
     lines = [
         Text(f"{one.unit} restarted {one.times}×" + ("" if one.so_far is None else f" ({one.so_far} so far)"))
         for one in units.restarted[:3]

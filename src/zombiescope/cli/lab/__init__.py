@@ -18,7 +18,7 @@ from zombiescope.cli.output import examples
 EXAMPLES = examples(
     "lab list                     # what can be done to this machine",
     "lab run smaps-reader         # says what it will do, and asks",
-    "lab score --page docs/accuracy.md",
+    "lab score --page docs/data/lab-runs.md",
     "lab widen fork.zscope --onto train.zscope --cores 96 -o wide",
     "lab demo                     # leak, diagnosis, repair, check",
     "lab node                     # a shell in a disposable machine",

@@ -1,9 +1,9 @@
-"""Rounds of `lab score` -> docs/calibration.json, the table in docs/accuracy.md, and the counts of the formula.
+"""Rounds of `lab score` -> docs/data/calibration.json, a table in docs/data/lab-runs.md, and the formula's counts.
 
-    python -m zombiescope.cli.lab.calibration docs score.json hold-out.json ...
+    python -m zombiescope.cli.lab.calibration docs/data score.json unseen-faults.json ...
 
-Without rounds it makes the table anew from docs/calibration.json, as after a change of the formula. The counts are
-printed as they belong into diagnosis/calibration.py; a test fails until they are there.
+Without rounds it regenerates the table from docs/data/calibration.json, e.g. after a change of the
+formula. It prints the counts as they belong in diagnosis/calibration.py; a test fails until they are there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if given.rounds:
         rows = [row for file in given.rounds for row in calibration.rows_of(json.loads(file.read_text()))]
         (docs / "calibration.json").write_text(_written(rows))
-    page = docs / "accuracy.md"
+    page = docs / "lab-runs.md"
     page.write_text(with_section(page.read_text(), published(docs)))
     for band in bands(kept(docs)):
         print(f"    {band!r},")  # noqa: T201  to be pasted

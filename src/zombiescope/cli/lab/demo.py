@@ -45,7 +45,7 @@ def command(
         bool | None,
         typer.Option(
             "--open/--no-open",
-            help="Show it in a browser meanwhile. Default: if there is a display.",
+            help="Show it in a browser while it runs. Default: if there is a display.",
             show_default=False,
         ),
     ] = None,
@@ -81,7 +81,7 @@ def _tell_it(open_: bool) -> None:
         with stage(named(SCENARIO), NAMED_S + HURTS_S + REPAIRED_S) as running:
             say(f"{census() - before:,} more memory cgroups are tracked, and no directory of theirs is left: zombies")
             running.go()
-            say("somebody drops slab caches, for which the kernel walks every one of them")
+            say("a process drops slab caches, for which the kernel walks every one of them")
             say(f"the kernel has {_kernel()} of one core")
             found, incident = _until_named(recorder, running, say)
             _repair(recorder, incident, say)
@@ -104,7 +104,7 @@ def _until_named(recorder: PrivateRecorder, running: ScenarioRun, say: Say) -> t
         found = verdict.best_match(scenario, known, running.began_us / 1e6, time.time() + 60)
         right = verdict.right_pattern(scenario, found) and verdict.right_culprit(scenario, found)
         if right or past_s > NAMED_S:
-            say(f"named after {past_s:.1f} s: {found.summary}" if right else "the doctor did not name it")
+            say(f"named after {past_s:.1f} s: {found.summary}" if right else "the live diagnosis did not name it")
             if plan := _plan(known, found):
                 say(f"its plan: {plan}")
             time.sleep(max(0.0, HURTS_S - past_s))
@@ -187,4 +187,4 @@ def _report(place: Path, began_us: int, found: Found, say: Say) -> None:
                  f"cgroups {place}"):  # fmt: skip
         out.print(f"  zombiescope {line}")
     if found.pattern is None:
-        raise Failure("the doctor did not name the cause in time", "try again when the machine is less busy")
+        raise Failure("the live diagnosis did not name the cause in time", "try again when the machine is less busy")

@@ -74,7 +74,7 @@ def chosen(only: str | None) -> list[str]:
     wanted = known if only is None else [name.strip() for name in only.split(",") if name.strip()]
     for name in wanted:
         if name not in known:
-            raise Failure(f"{name!r} is no stressor of stress-ng {stressors.version()}", "stress-ng --stressors")
+            raise Failure(f"{name!r} is not a stressor of stress-ng {stressors.version()}", "stress-ng --stressors")
         if only is not None and name in stressors.EXCLUDED:
             raise Failure(f"{name} is never run: it {stressors.EXCLUDED[name]}")
     return [name for name in wanted if name not in stressors.EXCLUDED]

@@ -35,7 +35,7 @@ def perform(
 ) -> int:
     """Exits 3 where the goal was missed."""
     if beside is not None and named(beside).kind != "healthy":
-        raise typer.BadParameter(f"--beside {beside}: not a healthy load; see 'zombiescope lab list'")
+        raise typer.BadParameter(f"--background {beside}: not a healthy load; see 'zombiescope lab list'")
     names = runs.chosen(only)
     columns = [None] if beside is None else [None, beside]  # on the machine as it is, and beside the load
     if minutes != 0:
@@ -80,7 +80,7 @@ def _ask(left: list[str], yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise Failure("this asks for confirmation, and there is no terminal to ask on", "add --yes")
-    typer.confirm("Go on?", abort=True, err=True)
+    typer.confirm("Continue?", abort=True, err=True)
 
 
 def _progress(name: str) -> None:

@@ -164,7 +164,7 @@ def ask(chosen: list[Scenario], yes: bool, healthy_s: float | None = None) -> No
         return
     if not sys.stdin.isatty():
         raise Failure("this asks for confirmation, and there is no terminal to ask on", "add --yes")
-    typer.confirm("Go on?", abort=True, err=True)
+    typer.confirm("Continue?", abort=True, err=True)
 
 
 def end_in_order() -> None:

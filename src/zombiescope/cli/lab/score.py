@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from zombiescope.lab.scenario import Scenario
 
 EXAMPLES = examples(
-    "lab score                    # all that can run here; says what and asks",
+    "lab score                    # run everything this machine supports, after asking",
     "lab score --only zombie-tmpfs,smaps-reader --yes",
-    "lab score --yes --healthy-minutes 30 -o score.json --page docs/accuracy.md",
-    "lab score --recordings ./recordings --cores 2,16,96,192    # of kept recordings; needs no root",
+    "lab score --yes --healthy-minutes 30 -o score.json --page docs/data/lab-runs.md",
+    "lab score --recordings ./recordings --cores 2,16,96,192    # diagnose saved recordings; needs no root",
     "lab score --recordings ./recordings --cores 2,16 --healthy-hour    # is an hour of each healthy load quiet?",
-    "lab score --hold-out --yes --resume ./hold-out --page docs/hold-out.md",
+    "lab score --hold-out --yes --resume ./hold-out --page docs/data/unseen-faults.md",
 )
 
 WRONG = 3
@@ -47,14 +47,14 @@ def command(
         ),
     ] = 4.0,
     node: Annotated[
-        bool, typer.Option("--node/--no-node", help="Also those that only run in a machine of `lab node`.")
+        bool, typer.Option("--node/--no-node", help="Also run those that need a machine of `lab node`.")
     ] = True,
     whole_node: Annotated[
         bool,
-        typer.Option("--whole-node", help="Also run what concerns systemd and cgroup v2 in a machine of `lab node`."),
+        typer.Option("--whole-node", help="Also run systemd and cgroup v2 scenarios in a machine of `lab node`."),
     ] = False,
     here: Annotated[
-        bool, typer.Option("--here/--no-here", help="Also on this machine itself; without, only in a `lab node`.")
+        bool, typer.Option("--here/--no-here", help="Run on this machine too; --no-here uses only `lab node`.")
     ] = True,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON there.", show_default=False)
@@ -89,7 +89,7 @@ def command(
         ),
     ] = None,
     hold_out: Annotated[
-        bool, typer.Option("--hold-out", help="Every stressor of stress-ng instead: faults that nobody wrote down.")
+        bool, typer.Option("--hold-out", help="Run every stressor of stress-ng instead: faults without a pattern.")
     ] = False,
     resume: Annotated[
         Path | None,
@@ -102,7 +102,9 @@ def command(
     ] = None,
     beside: Annotated[
         str | None,
-        typer.Option("--beside", metavar="NAME", help="With --hold-out: also beside this healthy load."),
+        typer.Option(
+            "--background", metavar="NAME", help="With --hold-out: also run with this healthy load in the background."
+        ),
     ] = None,
     minutes: Annotated[
         float | None,
@@ -150,7 +152,7 @@ def command(
 
         return hold_out_score.perform(only, resume, beside, minutes, output, page, yes, json_)
     if (resume, beside, minutes) != (None, None, None):
-        raise typer.BadParameter("--resume, --beside and --minutes belong to --hold-out")
+        raise typer.BadParameter("--resume, --background and --minutes belong to --hold-out")
     if healthy_hour:
         raise typer.BadParameter("--healthy-hour runs nothing: name a directory of healthy loads with --recordings")
     chosen = _chosen(only)

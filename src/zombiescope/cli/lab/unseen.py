@@ -1,4 +1,4 @@
-"""Patterns that were never seen on a real kernel: a section of docs/accuracy.md, made of their own files."""
+"""Patterns that were never seen on a real kernel: a section of docs/data/lab-runs.md, made of their own files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zombiescope.diagnosis import patterns
 from zombiescope.diagnosis.incident import KNOWN
 from zombiescope.diagnosis.thresholds import LITERATURE_MOST
 
-TITLE = "## Patterns that no test could see"
+TITLE = "## Patterns never tested on the real fault"
 _SECTION = re.compile(rf"^{TITLE}$.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 HEAD = ("pattern", "how it is known", "from")
 
@@ -19,17 +19,17 @@ HEAD = ("pattern", "how it is known", "from")
 def rows() -> Iterator[tuple[str, ...]]:
     for one in patterns.every():
         if one.proof != "kernel":
-            yield f"[{one.id}](patterns/{one.id}.md)", KNOWN[one.proof], one.known_from or "-"
+            yield f"[{one.id}](../patterns/{one.id}.md)", KNOWN[one.proof], one.known_from or "-"
 
 
 def section() -> str:
     """In Markdown, with its heading."""
     unseen = list(rows())
     what = (
-        "No scenario of the laboratory and no test makes these happen on a real kernel, so the tables of this page say "
-        f"nothing about them: {len(unseen)} of {len(patterns.every())} patterns. Tests show that each is named when "
-        "its numbers are there and not when they are not; that a real node shows these numbers is taken from what is "
-        f"named here. The confidence of such a cause is at most {LITERATURE_MOST}."
+        "No lab scenario and no test makes these happen on a real kernel, so the tables of this page do not cover "
+        f"them: {len(unseen)} of {len(patterns.every())} patterns. Tests show that each one is named when its numbers "
+        "are present and not otherwise; that a real node shows these numbers is known only from the source in the "
+        f"last column. The confidence of such a cause is at most {LITERATURE_MOST}."
     )
     table = [f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}"]
     table += [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in unseen]
@@ -48,9 +48,9 @@ def into(page: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m zombiescope.cli.lab.unseen",
-        description="Write the list of patterns that no test could see.",
+        description="Write the list of patterns never tested on the real fault.",
     )
-    parser.add_argument("page", type=Path, help="docs/accuracy.md")
+    parser.add_argument("page", type=Path, help="docs/data/lab-runs.md")
     page: Path = parser.parse_args().page
     page.write_text(into(page.read_text()))
 

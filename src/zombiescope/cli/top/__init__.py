@@ -41,7 +41,7 @@ _PRIVATE_LONGEST_S = 12 * 3600.0
 def command(
     directory: Dir = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Print one frame and exit; the same when stdout is no terminal.")
+        bool, typer.Option("--once", help="Print one frame and exit; the default if stdout is not a terminal.")
     ] = False,
     utc: Utc = False,
     node: Node = None,

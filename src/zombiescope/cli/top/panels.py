@@ -43,7 +43,7 @@ _HELP = (
     "red strip is a core on which nothing else runs: no packets, no heartbeats. ╌ was not measured."
 )
 _KEYS = (
-    "space  stand still, and go on",
+    "space  pause, and continue",
     "s      order of cores: automatic, by heat, by number",
     "q      quit",
     "?      close this",
@@ -78,7 +78,7 @@ def _worst(view: View, width: int) -> list[Text]:
 def _who(view: View, width: int) -> list[Text]:
     """Who had the cores in the last seconds: as many as fit, with what the kernel took for them."""
     if not view.ran:
-        return [_label("who ran").append("nobody was sampled yet", "dim")]
+        return [_label("who ran").append("no task was sampled yet", "dim")]
     line, used = _label("who ran"), _LABEL
     for place, ran in enumerate(view.ran):
         in_kernel = f" {percent(ran.kernel_ratio)} kernel" if ran.kernel_ratio >= _KERNEL_SAID else ""

@@ -116,7 +116,7 @@ def _by(symptom: Symptom, cause: Cause | None, sampled: bool) -> str:
     if not sampled:
         return "; who cannot be seen"
     if cause is None or cause.hog == Actor():
-        return ": nobody was sampled there"
+        return ": no task was sampled there"
     most = EXPLAINED_FRAMES if _is_confirmed(cause) else PATH_FRAMES
     return f": {_who(cause.hog)}{_in_path(cause.frames, most)}"
 

@@ -40,7 +40,7 @@ def examine(case: Case) -> Evidence:
                     "switch auditing off for a test, and only where 'enabled' above is 1",
                     touches="nothing of this node is audited any more, which its owner may have to answer for",
                     undo="auditctl -e 1",
-                    risk="what happens meanwhile is in no audit trail",
+                    risk="events that exceed the limit are missing from the audit trail",
                     verify="auditctl -s",
                     part="stop-gap",
                 ),
@@ -57,7 +57,7 @@ PATTERN = Pattern(
     looks_like="Tasks with many system calls spend their kernel time in audit functions, and kauditd cannot send the "
     "records as fast as they come.",
     confirmed_by="The kernel's own line that the audit backlog is exceeded or that records were lost.",
-    refuted_by="Audit functions took less than 0.05 of a CPU, and no such line.",
+    refuted_by="Audit functions used less than 0.05 of a CPU, and the kernel logged no such line.",
     remedy="Narrow the audit rules; exclude the busy program; give audit a rate limit.",
     stop_gap="give audit a rate limit, which drops the records above it: auditctl -r 1000; auditctl -r 0 takes it back",
     examine=examine,

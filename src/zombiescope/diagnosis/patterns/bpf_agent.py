@@ -93,19 +93,19 @@ def _filters(case: Case) -> float:
 
 PATTERN = Pattern(
     id="bpf-agent",
-    title="BPF programs of an agent run all the time",
+    title="An agent's BPF programs run all the time",
     proof="literature",
     looks_like="Kernel time in bpf_prog_ functions, map lookups and ring buffers, charged to whatever program happened "
     "to make the system call.",
-    confirmed_by="0.3 of a CPU or more in BPF programs and their helpers, with the program's name.",
-    refuted_by="Less than 0.05 of a CPU in them; or half of it in filters of seccomp and of sockets, which no "
-    "agent loads.",
+    confirmed_by="BPF programs and their helpers use 0.3 of a CPU or more; the stacks name the program.",
+    refuted_by="They use less than 0.05 of a CPU, or half of that is in seccomp and socket filters, which agents do "
+    "not load.",
     remedy="Narrow the agent's events, or switch off the probe that costs most (bpftool prog, run_time_ns).",
-    stop_gap="stop the agent, or its most costly probe, while jobs run; what it watches for goes unseen meanwhile",
+    stop_gap="stop the agent, or its most costly probe, while jobs run; until then it monitors nothing",
     examine=examine,
     signatures=(signature(f"{_PROGRAMS} {_HELPERS}", means="a BPF program runs"),),
     scope="node",
-    hog="Whoever made the system calls: the victim, not the agent.",
+    hog="The program that made the system calls: the victim, not the agent.",
     culprit="The agent that loaded the programs, where a known one runs.",
     known_from="falco 2475, 1809, 3630, 896",
 )

@@ -35,7 +35,7 @@ def examine(case: Case) -> Evidence:
         Fix(
             "nothing has to be done, unless it happens all the time",
             (
-                command("cat /proc/pressure/io", "whether somebody waits for a disk"),
+                command("cat /proc/pressure/io", "whether tasks wait for a disk"),
                 advice("large files that are read or written once: O_DIRECT, or posix_fadvise(POSIX_FADV_DONTNEED)"),
             ),
         ),
@@ -58,20 +58,20 @@ PATTERN = Pattern(
     id="bulk-io",
     title="Files are read or written as fast as possible",
     proof="literature",
-    looks_like="A checkpoint is written, a dataset is read through the page cache, or kworkers write back what was "
-    "written. A core may be in the kernel for it for seconds, on every healthy node.",
-    confirmed_by="60% of the hog's kernel time in copying to and from files and in writing back. It is a note "
-    "(`info`), unless somebody suffers from it.",
+    looks_like="A checkpoint is written, a dataset is read through the page cache, or kworkers write dirty pages back. "
+    "On every healthy node this may keep a core in the kernel for seconds.",
+    confirmed_by="60% of the hog's kernel time goes into copying to and from files and writing back. Reported as a "
+    "note (`info`) unless something suffers from it.",
     refuted_by="Less than that.",
     remedy="Nothing, unless it happens all the time; then read and write past the page cache.",
-    no_stop_gap="it is ordinary work, and nobody suffers from it unless another incident says so",
+    no_stop_gap="it is ordinary work, and harmless unless another incident is reported",
     examine=examine,
     signatures=(
         signature(_READS, means="files are read"),
         signature(_WRITES, means="files are written"),
         signature(_WRITES_BACK, means="files are written back"),
     ),
-    hog="Who copies, or the kworker that writes back.",
-    culprit="Who writes; a kworker works for others.",
+    hog="The process that copies, or the kworker that writes back.",
+    culprit="The process that writes; a kworker works for others.",
     known_from="checkpoints and page-cache readers of training nodes",
 )

@@ -89,15 +89,15 @@ PATTERN = Pattern(
     title="A CPU limit throttles a cgroup",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
-    looks_like="A container stands still for tens of milliseconds at a time although cores are idle. No core is busy "
-    "and no kernel function is hot.",
-    confirmed_by="Throttled in 20% or more of its periods (nr_throttled of cpu.stat).",
-    refuted_by="Cgroups with a quota were looked at, and none was throttled in 20% of its periods.",
+    looks_like="A container is paused for tens of milliseconds at a time although cores are idle. No core is busy and "
+    "no kernel function is hot.",
+    confirmed_by="The cgroup was throttled in 20% or more of its periods (nr_throttled in cpu.stat).",
+    refuted_by="No cgroup with a quota was throttled in 20% of its periods.",
     remedy="Raise or remove the CPU limit; keep the request.",
     stop_gap="raise the quota of the cgroup that runs, where systemd has set it: set-property --runtime "
     "with a larger CPUQuota=; it lasts until the next boot",
     examine=examine,
-    hog="Nobody: a throttled task does not run.",
+    hog="No process: a throttled task does not run.",
     culprit="The cgroup whose quota is too small.",
     suspected_first=True,
     known_from="cpu.stat of the kernel; measured on 6.18 (48 of 48 periods)",

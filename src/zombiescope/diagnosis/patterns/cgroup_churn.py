@@ -72,15 +72,15 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="Kernel time in creating and removing cgroups, in the task that asks for it and in kworkers that clean "
     "up (cgroup_destroy, cgroup_free). Each one has a structure for every controller and every core.",
-    confirmed_by="20 cgroups a second created, and as many removed, more than were usual before; where that is not "
-    "known it is worth half.",
-    refuted_by="Less than one a second.",
+    confirmed_by="20 more cgroups per second than usual were created, and as many removed; without a baseline this "
+    "counts half.",
+    refuted_by="Less than one per second.",
     remedy="Start fewer containers, scopes or sandboxes.",
     stop_gap="lower how many jobs start at once: each start costs the whole node a moment",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(f"{_MAKES} {_REMOVES}", means="cgroups are created and removed"),),
     scope="node",
-    culprit="Who creates them.",
+    culprit="The process that creates them.",
     known_from="measured on 6.18",
 )

@@ -107,13 +107,13 @@ PATTERN = Pattern(
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="kubelet, cAdvisor or systemd spends its time opening and listing cgroup directories. Unlike zombies "
     "these still have a directory, and removing it is all that is needed.",
-    confirmed_by="5,000 or more memory cgroups with a directory, and 0.3 of a CPU of the hog in opening and listing "
-    "them; or half of that, where the calls around it have 0.5.",
-    refuted_by="Fewer than 3,000: a busy Kubernetes node has that many. Or the hog reads files of sysfs.",
+    confirmed_by="5,000 or more memory cgroups have a directory, and the hog uses 0.3 of a CPU to open and list them "
+    "(or half of that, if the system calls around them use 0.5).",
+    refuted_by="Fewer than 3,000, which is normal on a busy Kubernetes node; or the hog reads sysfs files.",
     remedy="Remove the empty directories (stop the leftover scopes), and fix or upgrade what leaves them behind.",
-    stop_gap="let whoever lists them do it less often, or move it off the cores that serve the network card",
+    stop_gap="list them less often, or move the process that lists them off the cores that serve the network card",
     examine=examine,
     signatures=(signature(_KERNFS, means="cgroup or sysfs directories are listed and opened"),),
-    culprit="Who made the directories, if the recorder saw it; else whoever walks them.",
+    culprit="The process that created the directories, if it was recorded; otherwise the process that walks them.",
     known_from="kubernetes 64137 and 70324, Alibaba ACK; measured on 6.18 with 10,000 directories",
 )

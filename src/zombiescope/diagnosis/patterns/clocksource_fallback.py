@@ -37,7 +37,7 @@ def _measured(case: Case, reading: float | None) -> Iterator[Measurement]:
 def _summary(case: Case) -> str:
     name = current(case.facts)
     slow = f" and reads {name}, a device," if name in SLOW else ""
-    return f"the kernel no longer uses the processor's clock{slow} each time somebody asks for the time"
+    return f"the kernel no longer uses the processor's clock{slow} each time a program reads the time"
 
 
 def _fix(_: Case) -> Fix:
@@ -54,15 +54,15 @@ PATTERN = Pattern(
     id="clocksource-fallback",
     title="The kernel gave up its fast clock",
     proof="literature",
-    looks_like="Everything that asks for the time often is slow at once: tracing, logging, databases, collectives.",
-    confirmed_by="The kernel's line that marks the clock as unstable; hpet, acpi_pm or jiffies as the current "
-    "clocksource; or a tenth of a CPU in the functions that read those.",
-    refuted_by="Nothing: it is only considered where one of these is there.",
-    remedy="Reboot; where it comes again, replace the machine or ask its maker for firmware.",
+    looks_like="Everything that reads the time often is suddenly slow: tracing, logging, databases, collectives.",
+    confirmed_by="The kernel logged that the clock is unstable; the current clocksource is hpet, acpi_pm or jiffies; "
+    "or the functions that read those use a tenth of a CPU.",
+    refuted_by="Nothing: the pattern is only considered when one of these is present.",
+    remedy="Reboot. If it happens again, replace the machine or ask its vendor for a firmware update.",
     no_stop_gap="the kernel no longer trusts the fast clock, and forcing it back can make time jump under running jobs",
     examine=examine,
     symptoms=frozenset({"event", "kernel_hog", "core_saturated"}),
-    hog="Whoever asks for the time most.",
-    culprit="Nobody on this node.",
+    hog="The process that reads the time most often.",
+    culprit="No process on this node.",
     known_from="kernel/time/clocksource.c",
 )

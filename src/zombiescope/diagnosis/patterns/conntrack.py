@@ -45,7 +45,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         culprit or (case.answerable_hog if dumps else None),
-        f"{culprit.subject if culprit else 'somebody'} lists the connection table over and over"
+        f"{culprit.subject if culprit else 'a process'} lists the connection table repeatedly"
         if dumps
         else "connections are made faster than connection tracking forgets them"
         + (f"; {culprit.subject} makes most of them" if culprit else ""),
@@ -158,14 +158,14 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Softirq time in nf_conntrack_in and early_drop: the table is full and each new connection looks for "
-    "one to drop. Or an agent lists the whole table for every pod that goes.",
-    confirmed_by="The table is 85% full, the kernel reported it full or drops entries early, making and dropping "
-    "entries takes 0.15 of a core, or dumping the table takes 0.3.",
-    refuted_by="Less than 30% full, never reported full, and entries are hardly made (the table of another network "
-    "namespace is not counted, but making entries there is seen).",
-    remedy="Raise nf_conntrack_max, do not track what needs no tracking, and delete entries with filters.",
-    stop_gap="delete entries with a filter, of the busiest peer first (conntrack -D); connections that are "
-    "cut off have to be made anew",
+    "one to drop. Or an agent lists the whole table for every pod that is deleted.",
+    confirmed_by="The table is 85% full; the kernel reported it full or drops entries early; adding and dropping "
+    "entries uses 0.15 of a core; or dumping the table uses 0.3.",
+    refuted_by="The table is less than 30% full, was not reported full, and few entries are added. (Entries in other "
+    "network namespaces are not counted, but the work of adding them is seen.)",
+    remedy="Raise nf_conntrack_max, exempt traffic that needs no tracking (NOTRACK), and delete entries with filters.",
+    stop_gap="delete entries with a filter, the busiest peer first (conntrack -D); interrupted connections have to "
+    "reconnect",
     examine=examine,
     numbers_tell=True,
     signatures=(
@@ -173,7 +173,7 @@ PATTERN = Pattern(
         signature(_DUMPS, means="the connection table is listed"),
     ),
     scope="core",
-    hog="Whoever was interrupted by packets, or the task that lists the table.",
-    culprit="Who lists the table, or who sends most on this node.",
+    hog="The task that packets interrupted, or the task that lists the table.",
+    culprit="The process that lists the table, or the one that sends most on this node.",
     known_from="calico 7948; measured on 6.18",
 )

@@ -62,14 +62,16 @@ PATTERN = Pattern(
     title="The node has too little CPU",
     proof="literature",
     looks_like="Everything is slow and every core is busy, mostly in the programs themselves.",
-    confirmed_by="All cores together 95% busy or more, less than half of it in the kernel, nobody holds a core, and "
-    "somebody suffers from it: a task that waits, a job or a unit that ends. Cards, disks and GPUs do not.",
-    refuted_by="All cores together below 85%: there is room, and more cores would not help.",
-    remedy="More cores, or less work on the node.",
-    stop_gap="pause or move the work that matters least; a lower CPUWeight= or nice lets the rest go first",
+    confirmed_by="All cores together are 95% busy or more, less than half of it in the kernel; no process holds a "
+    "core; and something suffers: a task waits, or a job or a unit exits. Network cards, disks and GPUs "
+    "do not count.",
+    refuted_by="All cores together are below 85% busy: there is room, and more cores would not help.",
+    remedy="Add cores, or run less on the node.",
+    stop_gap="pause or move the work that matters least; a lower CPUWeight= or a higher nice value lets the rest run "
+    "first",
     examine=examine,
-    hog="Everybody.",
-    culprit="Nobody in particular.",
+    hog="No process alone: all of them together.",
+    culprit="No process in particular.",
     suspected_first=True,
     known_from="the definition",
 )

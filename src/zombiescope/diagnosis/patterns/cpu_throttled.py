@@ -23,18 +23,18 @@ def examine(case: Case) -> Evidence:
 
 PATTERN = Pattern(
     id="cpu-throttled",
-    title="Cores are slowed down for heat",
+    title="Cores are thermally throttled",
     proof="literature",
-    looks_like="Everything on a node takes longer than on its neighbours, and no counter of work or waiting says why.",
-    confirmed_by="The kernel's counters of thermal throttling, for a tenth of the time or longer; or its line that "
-    "the clock is throttled, where it is printed only if it lasts (from 5.6 on). On AMD and Arm: a processor's cooling "
+    looks_like="Everything on a node takes longer than on its neighbours, and no counter of work or waiting shows why.",
+    confirmed_by="The kernel's thermal throttling counters advance for a tenth of the time or longer; or the kernel "
+    "logs throttling (from 5.6 on it logs only lasting throttling). On AMD and Arm: a processor's cooling "
     "device is on, its frequency limit fell, or it is busy and slower than its base frequency.",
-    refuted_by="Nothing: it is only considered where the kernel counts or says it.",
-    remedy="Cooling: fans, filters, inlet temperature. Drain the node while it lasts.",
+    refuted_by="Nothing: the pattern is only considered when one of these is present.",
+    remedy="Repair the cooling: fans, filters, inlet temperature. Drain the node until then.",
     stop_gap="put less load on the machine while it is hot, or drain it",
     examine=examine,
     symptoms=frozenset({"event", "cpu_throttled"}),
-    hog="Nobody on this node.",
-    culprit="Nobody on this node.",
+    hog="No process on this node.",
+    culprit="No process on this node.",
     known_from="drivers/thermal/intel/therm_throt.c",
 )

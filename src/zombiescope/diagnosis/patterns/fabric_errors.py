@@ -100,20 +100,20 @@ def _steps(found: list[Symptom]) -> list[Step]:
 
 PATTERN = Pattern(
     id="fabric-errors",
-    title="A port of the fabric has errors",
+    title="A fabric port has errors",
     proof="literature",
-    looks_like="Collectives are slow, time out or end with transport errors; the cores of this node may all be well.",
-    confirmed_by="Error counters of an RDMA port, or of its Ethernet side, that rise as they did not in the ten "
-    "minutes before; which of them rise says whether it is the cable, the fabric, a peer or this node.",
-    refuted_by="Nothing: it is only considered where a port counts errors. Where this node did not take packets fast "
-    "enough and a core was lost at that time, whoever took the core is the cause instead. Congestion marks, "
-    "packets out of order and a single link that went down and came back are none.",
-    remedy="By counter: replace the cable or optic (symbol_error), look at switches (discards, retransmits), at the "
-    "peers (ack timeouts), or for a starved core on this node (out_of_buffer, rnr_nak).",
-    stop_gap="keep new jobs off the node until the port is clean: a collective is as fast as its worst port",
+    looks_like="Collectives are slow, time out or fail with transport errors; the cores of this node may all be fine.",
+    confirmed_by="Error counters of an RDMA port, or of its Ethernet side, rise faster than in the ten minutes before. "
+    "Which counters rise tells whether the cable, the fabric, a peer or this node is at fault.",
+    refuted_by="Nothing: the pattern is only considered when a port counts errors. If this node was too slow to "
+    "receive because a core was taken at that time, the process that took the core is the cause instead. "
+    "Congestion marks, out-of-order packets and a single link flap do not count.",
+    remedy="Depends on the counter: replace the cable or optic (symbol_error); check the switches (discards, "
+    "retransmits), the peers (ack timeouts), or this node for a starved core (out_of_buffer, rnr_nak).",
+    stop_gap="keep new jobs off the node until the port is clean: a collective is only as fast as its worst port",
     examine=examine,
     symptoms=frozenset({"fabric_errors"}),
-    hog="Nobody on this node, unless it was too slow to receive.",
-    culprit="Nobody on this node.",
+    hog="No process on this node, unless it was too slow to receive.",
+    culprit="No process on this node.",
     known_from="drivers/infiniband/core/sysfs.c, mlx5 and EFA drivers, Documentation/networking mlx5 counters",
 )

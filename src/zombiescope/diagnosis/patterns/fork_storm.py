@@ -158,21 +158,19 @@ def _whole(case: Case) -> Actor | None:
 
 PATTERN = Pattern(
     id="fork-storm",
-    title="Processes are started all the time",
+    title="Processes are started constantly",
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
-    "that no list of processes shows them.",
-    confirmed_by="50 new processes a second more than were usual before, where the hog forks, is many processes or one "
-    "of many (where what is usual is not known: as its own part of them, which is worth half); or 0.5 of a CPU in "
-    "copying address spaces.",
-    refuted_by="Less than one new process a second (threads count as processes); what is started computes for 60% of "
-    "its time, as a compile farm does; most of the time below fork, exec and exit goes into walking memory cgroups, or "
-    "into copying the page tables of a large process (large-fork); or "
-    "40% of the kernel time, and more than is spent on processes, fills or shares memory, which is memory-turnover.",
+    "no process list shows them.",
+    confirmed_by="50 more new processes per second than usual, and the hog forks or is one or many of them (without a "
+    "baseline, the hog's own share counts, and counts half); or 0.5 of a CPU copies address spaces.",
+    refuted_by="Less than one new process per second (threads count as processes). The children compute for 60% of "
+    "their time, as in a compile farm. Most of the time below fork, exec and exit goes into walking memory "
+    "cgroups, or into copying the page tables of a large process (large-fork). Or 40% of the kernel time, "
+    "and more than processes take, fills or shares memory, which is memory-turnover.",
     remedy="Do the work in one process or in batches; start helpers by vfork or posix_spawn.",
-    stop_gap="limit how many tasks it may have (TasksMax= of its unit, pids.max of its container); what it "
-    "starts beyond that fails",
+    stop_gap="limit its number of tasks (TasksMax= of its unit, pids.max of its container); forks above the limit fail",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_ALL, means="processes are made, and end"),),

@@ -122,13 +122,14 @@ PATTERN = Pattern(
     title="The node reclaims memory",
     proof="kernel",
     seen_on=("6.1 (emulated)",),
-    looks_like="kswapd, or the tasks that allocate (direct reclaim), scan page lists for pages that can be freed.",
-    confirmed_by="25,000 pages a second (100 MB/s) scanned by kswapd, by allocating tasks or on request more than were "
-    "usual before; or 0.3 of a CPU spent on page lists for the whole node. It is a note (`info`) while kswapd frees "
-    "80% of what it looks at and nobody waits: then files are read.",
-    refuted_by="No page scanned: then what shrinks is a cgroup at its limit, or a cache that somebody drops.",
+    looks_like="kswapd, or the allocating tasks themselves (direct reclaim), scan page lists for pages to free.",
+    confirmed_by="kswapd, allocating tasks or requests scan 25,000 pages per second (100 MB/s) more than usual; or "
+    "page lists of the whole node use 0.3 of a CPU. Reported as a note (`info`) while kswapd frees 80% of "
+    "the pages it scans and no task waits: then files are simply being read.",
+    refuted_by="No page was scanned: then a cgroup is at its limit, or caches are being dropped on request.",
     remedy="Limit what fills memory; raise vm.min_free_kbytes so that kswapd begins before tasks have to wait.",
-    stop_gap="set memory.high on the cgroup that fills memory, or pause it: it gets slower, and the others go on",
+    stop_gap="set memory.high on the cgroup that fills memory, or pause it: it becomes slower, and the others keep "
+    "running",
     examine=examine,
     numbers_tell=True,
     signatures=(
@@ -146,7 +147,7 @@ PATTERN = Pattern(
     ),
     scope="node",
     hog="kswapd, or the allocating tasks.",
-    culprit="Who allocates most in the same seconds, if that was sampled.",
+    culprit="The process that allocates most in the same seconds, if that was sampled.",
     known_from="kernel documentation of vmstat; global reclaim alone counts pgscan_kswapd and pgscan_direct; on 6.1 in "
     "an emulated machine of 1.5 GB",
 )

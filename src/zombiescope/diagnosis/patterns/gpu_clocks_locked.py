@@ -26,7 +26,7 @@ def _fix(symptom: Symptom) -> Fix:
     address = device(str(symptom.facts.get("gpu") or "")) or str(symptom.facts["gpu_number"])
     look = shell("nvidia-smi", "-q", "-d", "CLOCK,PERFORMANCE", "-i", address)
     return Fix(
-        "reset the clocks of the GPU, unless somebody keeps them low on purpose",
+        "reset the GPU's clocks, unless they are kept low on purpose",
         (
             command(look, "what the driver says of it"),
             _reset(symptom, address, look),
@@ -43,7 +43,7 @@ def _reset(symptom: Symptom, address: str, look: str) -> Step:
         shell("nvidia-smi", "-i", address, "-rac" if applied else "-rgc"),
         "its driver chooses the clocks again",
         touches=f"the clocks of the GPU {address}",
-        risk="whoever keeps them low, for its power or to measure something, has to set them again",
+        risk="if they were lowered on purpose (to save power or for a measurement), they have to be set again",
         undo=again if applied else shell("nvidia-smi", "-i", address, "-lgc", f"{mhz},{mhz}"),
         verify=look,
         part="stop-gap",
@@ -52,18 +52,20 @@ def _reset(symptom: Symptom, address: str, look: str) -> Step:
 
 PATTERN = Pattern(
     id="gpu-clocks-locked",
-    title="The clocks of a GPU are locked",
+    title="A GPU's clocks are locked",
     proof="literature",
-    looks_like="A job is many times slower, the GPU is fully used and cool, draws little power, and its clock stands "
-    "still far below its maximum. The driver may count the time as thermal slowdown.",
-    confirmed_by="The same clock at each reading, at half of the maximum or less, while the GPU is used, far from its "
-    "temperature limit, and no power limit is named among the driver's reasons.",
-    refuted_by="Nothing: it is measured where it happens. A clock that heat, power or idleness explains is not one.",
-    remedy="nvidia-smi -rgc (locked clocks) or -rac (application clocks), and the removal of whatever sets them.",
+    looks_like="A job is many times slower, the GPU is fully used and cool, draws little power, and its clock stays "
+    "far below its maximum. The driver may count the time as thermal slowdown.",
+    confirmed_by="Every reading shows the same clock, at half of the maximum or less, while the GPU is in use and far "
+    "from its temperature limit, and the driver names no power limit as a reason.",
+    refuted_by="Nothing: the driver reports it directly. A clock that is low because of heat, power or idleness does "
+    "not count.",
+    remedy="Run nvidia-smi -rgc (locked clocks) or -rac (application clocks), and remove the script or service that "
+    "sets them.",
     stop_gap="reset them with nvidia-smi -rgc; a running job gets faster at once",
     examine=examine,
     symptoms=frozenset({"gpu_slow"}),
-    hog="Nobody on this node.",
+    hog="No process on this node.",
     culprit="Not known: the driver does not record who locked them.",
     known_from="nvidia-smi -lgc 345,345 on an H200, which was reported as heat at 37 °C; nvmlClocksEventReasons in "
     "nvml.h",

@@ -35,17 +35,17 @@ def _fix() -> Fix:
 
 PATTERN = Pattern(
     id="gpu-driver-hang",
-    title="The GPU's driver hangs",
+    title="The GPU driver hangs",
     proof="literature",
     looks_like="Training, nvidia-smi, DCGM and the device plugin hang at once, in state D, below functions of the "
     "nvidia module; none of them can be killed.",
-    confirmed_by="Tasks that have waited for 30 s in the driver without running once.",
-    refuted_by="Nobody waits there.",
-    remedy="Drain the node, and reset the GPU or reboot; do not ask the driver for its state meanwhile.",
-    stop_gap="cordon the node, so that no new job comes to it; what hangs already cannot be freed",
+    confirmed_by="Tasks blocked in the GPU driver for 30 s or more.",
+    refuted_by="No task waits there.",
+    remedy="Drain the node, and reset the GPU or reboot. Do not query the driver until then.",
+    stop_gap="cordon the node to keep new jobs away; tasks that already hang cannot be freed",
     examine=examine,
     symptoms=frozenset({"tasks_wait"}),
-    hog="Nobody: who waits uses no CPU.",
-    culprit="Nobody: a lock of the driver that its holder never gave back.",
+    hog="No process: a waiting task uses no CPU.",
+    culprit="No process: a driver lock was never released.",
     known_from="open-gpu-kernel-modules issue 1333 (a lock that outlived its process, every call in D), gpud issue 117",
 )

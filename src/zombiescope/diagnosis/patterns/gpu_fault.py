@@ -71,17 +71,17 @@ PATTERN = Pattern(
     id="gpu-fault",
     title="A GPU reported a fault",
     proof="literature",
-    looks_like="Jobs fail with CUDA errors or hang in a collective; the kernel log has a line of the driver with an "
-    "Xid code.",
-    confirmed_by="The driver's own line, which names the GPU by its bus address, the code, and the process if known. "
-    "What to do comes from what the driver itself asks for (Xid 154), then from the severity in its text, then from "
-    "NVIDIA's catalogue, then from whether different jobs failed on the same GPU. Codes 43 and 45 follow from others.",
-    refuted_by="No such line during the incident.",
-    remedy="By code: restart the application, reset the GPU, or drain the node and power-cycle it.",
+    looks_like="Jobs fail with CUDA errors or hang in a collective; the driver logged an Xid code in the kernel log.",
+    confirmed_by="The driver logged the GPU's bus address, the code and, if known, the process. The fix comes from the "
+    "action that the driver requests (Xid 154), then from the severity in its text, then from NVIDIA's "
+    "catalogue, then from whether several jobs failed on the same GPU. Codes 43 and 45 are consequences "
+    "of other errors.",
+    refuted_by="The driver logged no such line during the incident.",
+    remedy="Depends on the code: restart the application, reset the GPU, or drain the node and power-cycle it.",
     stop_gap="keep new jobs off that GPU, or cordon the node, until it is reset",
     examine=examine,
     symptoms=frozenset({"event"}),
-    hog="Nobody on this node.",
-    culprit="The process that the driver names, where the code is one that applications cause; else nobody.",
+    hog="No process on this node.",
+    culprit="The process that the driver names, if applications can cause the code; otherwise no process.",
     known_from="NVIDIA open-gpu-kernel-modules 595, and NVIDIA's catalogue of Xids",
 )

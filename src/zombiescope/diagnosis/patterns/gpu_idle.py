@@ -50,19 +50,19 @@ def _fix(symptom: Symptom) -> Fix:
 
 PATTERN = Pattern(
     id="gpu-idle",
-    title="Training has stopped, and nobody is stopped or busy",
+    title="Training has stopped, with no process busy or stopped by a signal",
     proof="literature",
-    looks_like="A GPU that was steadily used does nothing. Its process is there and waits for the next batch; its "
-    "workers sleep, and nothing on the node is short of anything.",
-    confirmed_by="The GPU did nothing for 10 s, the main thread waited in the same function of its own code as before, "
-    "and the whole tree of processes used no CPU.",
-    refuted_by="Nothing: it is measured where it happens. Workers that are stopped by a signal, tasks that hang in the "
-    "kernel and a core that others took are other patterns.",
-    remedy="What the workers wait for has to be found: a deadlock after fork, or a server that does not answer.",
-    stop_gap="restart the job from its last checkpoint; a deadlock does not end by itself",
+    looks_like="A GPU that was steadily used does nothing. Its process waits for the next batch, its workers sleep, "
+    "and no resource of the node is exhausted.",
+    confirmed_by="The GPU did nothing for 10 s, the main thread waited in the same function of the job's code as "
+    "before, and the whole process tree used no CPU.",
+    refuted_by="Nothing: the idle GPU is measured directly. Workers stopped by a signal, tasks that hang in the kernel "
+    "and a core taken by others are separate patterns.",
+    remedy="Find out what the workers wait for: a deadlock after fork, or a server that does not answer.",
+    stop_gap="restart the job from its last checkpoint; a deadlock does not resolve itself",
     examine=examine,
     symptoms=frozenset({"gpu_idle"}),
-    hog="Nobody: who waits uses no CPU.",
+    hog="No process: a waiting task uses no CPU.",
     culprit="Not known.",
     known_from="PyTorch's DataLoader; deadlocks after fork",
 )

@@ -12,7 +12,7 @@ from zombiescope.kernel.pci_address import device
 from zombiescope.model.plans.step import Step, command, note
 
 _TO_DO = {
-    "heat": "look at the air and the fans of the node, and at its neighbours in the rack; move the job meanwhile",
+    "heat": "check the node's airflow and fans and its neighbours in the rack; move the job until then",
     "power": "look at the power supplies of the node and of the rack: one may be gone, and the others ask for less",
     "slowdown": "look at heat and power supplies of the node",
     "memory": "let no new job on this GPU; reset it when the present one is done (nvidia-smi --gpu-reset), and replace "
@@ -57,16 +57,16 @@ PATTERN = Pattern(
     id="gpu-slow",
     title="A GPU is slow by itself",
     proof="literature",
-    looks_like="A job is slower and no core of the node is short of anything: one GPU holds its clocks down, its "
-    "memory has errors, or its driver does not reach it.",
-    confirmed_by="The driver's own counters of time with lowered clocks (heat, power brake), of memory errors that "
-    "could not be corrected, or the state of the GPU.",
-    refuted_by="Nothing: it is measured where it happens. A power cap is normal at full load and is not counted.",
-    remedy="By cause: air and fans, power supplies, reset or replacement of the GPU.",
+    looks_like="A job is slower although no resource of the node is exhausted: one GPU lowers its clocks, has memory "
+    "errors, or does not answer its driver.",
+    confirmed_by="The driver counts time at lowered clocks (heat, power brake) or uncorrected memory errors, or "
+    "reports the GPU as faulty.",
+    refuted_by="Nothing: the driver reports it directly. A power cap is normal at full load and does not count.",
+    remedy="Depends on the cause: fix airflow and fans or the power supply; reset or replace the GPU.",
     stop_gap="take the GPU out of the job, or cordon the node: in a synchronous job all others wait for it",
     examine=examine,
     symptoms=frozenset({"gpu_slow"}),
-    hog="Nobody on this node.",
-    culprit="Nobody on this node.",
+    hog="No process on this node.",
+    culprit="No process on this node.",
     known_from="NVML's fields 269 to 271 and its error counters; DCGM's health checks",
 )

@@ -111,20 +111,21 @@ def _said(case: Case) -> list[Measurement]:
 
 PATTERN = Pattern(
     id="hardware-nic-reset",
-    title="The network card was reset, and no core kept it waiting",
+    title="The network card was reset, and no busy core explains it",
     proof="literature",
-    looks_like="The driver resets the card, or the link goes down, and no core that serves it was held before.",
-    confirmed_by="No core that serves the card (no core at all, where it is not recorded which do) was in the kernel "
-    "for half of a second in the ten seconds before; or the driver names the device (keep-alive, admin queue, lost "
-    "interrupt, device request).",
+    looks_like="The driver resets the card, or the link goes down, and no core that serves it was busy before.",
+    confirmed_by="No core that serves the card (or no core at all, if the mapping was not recorded) spent half of a "
+    "second in the kernel in the ten seconds before; or the driver blames the device (keep-alive, admin "
+    "queue, lost interrupt, device request).",
     refuted_by="A core that serves the card was 90% in the kernel, or held by a real-time task, before the reset; or "
-    "the driver reports that its poll loop was scheduled and did not run. Neither stands against a driver that says "
-    "that the device itself asked for the reset or does not answer. Programs that compute refute nothing.",
-    remedy="Look at the card, its firmware, the host and the provider; nothing on the node explains it.",
-    stop_gap="cordon the node until the resets end, and let its jobs go on from their checkpoints elsewhere",
+    "the driver reports that its poll loop was scheduled and did not run. Neither refutes a driver that "
+    "reports that the device itself requested the reset or does not answer. Programs that compute refute "
+    "nothing.",
+    remedy="Check the card, its firmware, the host and the provider: nothing on the node explains it.",
+    stop_gap="cordon the node until the resets stop, and resume its jobs from their checkpoints elsewhere",
     examine=examine,
     symptoms=frozenset({"event"}),
-    hog="Nobody on this node.",
-    culprit="Nobody on this node.",
+    hog="No process on this node.",
+    culprit="No process on this node.",
     known_from="ena_netdev.c; ENA_Linux_Best_Practices",
 )

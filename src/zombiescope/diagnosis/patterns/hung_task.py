@@ -60,14 +60,14 @@ PATTERN = Pattern(
     title="A task hangs in the kernel",
     proof="literature",
     looks_like="A process is in state D for minutes, cannot be killed, and uses no CPU; the load average rises.",
-    confirmed_by="The kernel's own line, which names the task and how long it has been blocked; or a task that was "
-    "found waiting for a lock for 30 s without running once.",
-    refuted_by="No such line during the incident, and nobody found waiting.",
-    remedy="Find out what it waits for: its stack in the kernel log says whether disk, network or a lock.",
-    no_stop_gap="a task in state D takes no signal; only what it waits for can let it go",
+    confirmed_by="The kernel logged the task and how long it has been blocked; or the recorder saw a task wait for a "
+    "lock for 30 s without running once.",
+    refuted_by="The kernel logged no such line during the incident, and no task was seen waiting.",
+    remedy="Find out what it waits for: its stack in the kernel log shows whether it is disk, network or a lock.",
+    no_stop_gap="a task in state D ignores signals; it continues only when what it waits for completes",
     examine=examine,
     symptoms=frozenset({"event", "tasks_wait"}),
-    hog="Nobody: a task that waits uses no CPU.",
-    culprit="Who holds the lock, where the kernel names it; else not known.",
+    hog="No process: a waiting task uses no CPU.",
+    culprit="The task that holds the lock, if the kernel names it; otherwise not known.",
     known_from="kernel/hung_task.c",
 )

@@ -28,18 +28,18 @@ def examine(case: Case) -> Evidence:
 
 PATTERN = Pattern(
     id="input-bound",
-    title="The input of a GPU became too slow",
+    title="A GPU's input pipeline became too slow",
     proof="literature",
-    looks_like="The GPU is used less than before, and the workers that prepare its input run all the time. No core is "
-    "short of anything and nobody else is busy.",
-    confirmed_by="Workers that were there before ran 90% of the time or more while the GPU did a fifth less than in "
-    "its own minutes before.",
-    refuted_by="Nothing: it is measured where it happens. A job that was always like this is a note, not an incident.",
-    remedy="More workers, or less work for each.",
-    no_stop_gap="workers are started with the job, and nothing about them can be changed while it runs",
+    looks_like="The GPU is used less than before, and the workers that prepare its input are always busy. No resource "
+    "is exhausted, and nothing else is busy.",
+    confirmed_by="The same workers as before ran 90% of the time or more, while the GPU did a fifth less than in the "
+    "minutes before.",
+    refuted_by="Nothing: both are measured directly. A job that was always like this is a note, not an incident.",
+    remedy="Start more workers, or give each less work.",
+    no_stop_gap="the number of workers is fixed when the job starts",
     examine=examine,
     symptoms=frozenset({"input_slower"}),
-    hog="Nobody: the job's own workers are the limit.",
-    culprit="Nobody.",
+    hog="No process: the job's own workers are the limit.",
+    culprit="No process.",
     known_from="PyTorch's DataLoader",
 )

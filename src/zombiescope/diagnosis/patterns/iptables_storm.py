@@ -58,22 +58,22 @@ def _reload(cores: float | None) -> Measurement:
 
 PATTERN = Pattern(
     id="iptables-storm",
-    title="Packets pass thousands of firewall rules",
+    title="Packets traverse thousands of firewall rules",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is held against thousands of rules, one "
-    "after the other. Or a task replaces the whole rule set again and again.",
-    confirmed_by="Four microseconds or more of CPU a packet inside the rules, or 0.3 of a CPU in replacing them.",
+    looks_like="Softirq time in ipt_do_table or nft_do_chain: every packet is compared with thousands of rules, one "
+    "after the other. Or a task repeatedly replaces the whole rule set.",
+    confirmed_by="The rules use four microseconds of CPU or more per packet, or replacing them uses 0.3 of a CPU.",
     refuted_by="Fewer than 100 packets a second on those cores.",
     remedy="Shorten the chains (ipsets, maps, nftables or eBPF), and replace rules less often.",
-    stop_gap="lengthen the sync period of whoever replaces the rules, or pause it while no service changes",
+    stop_gap="lengthen the sync period of the program that replaces the rules, or pause it while no service changes",
     examine=examine,
     signatures=(
         signature(_PACKETS, means="packets pass firewall rules"),
         signature(_RELOADS, means="firewall rules are replaced"),
     ),
     scope="core",
-    hog="Whoever was interrupted by packets, or ksoftirqd; the reloading task.",
-    culprit="Who replaces the rules; for packets, who sends most on this node.",
+    hog="The task that packets interrupted, or ksoftirqd; or the task that reloads the rules.",
+    culprit="The program that replaces the rules; for packets, the one that sends most on this node.",
     known_from="kubernetes 37853; measured on 6.18 with 2,000 nft rules",
 )

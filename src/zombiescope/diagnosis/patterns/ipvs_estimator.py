@@ -33,7 +33,7 @@ def examine(case: Case) -> Evidence:
                     "net.ipv4.vs.run_estimation",
                     "0",
                     "where the kernel has it",
-                    touches="rates in ipvsadm stand still; balancing is not changed",
+                    touches="rates in ipvsadm no longer update; balancing does not change",
                 ),
                 advice("a kernel from 6.2 on estimates in threads, which can be preempted"),
             ),
@@ -54,11 +54,11 @@ PATTERN = Pattern(
     title="The IPVS rate estimator holds a core",
     proof="literature",
     looks_like="Every two seconds one core spends 50 to 200 ms in a timer of ip_vs, in softirq: packets and tasks of "
-    "that core wait. Many services times many cores make it long.",
-    confirmed_by="At least 10% softirq time on the core whose samples show the estimator (or 0.2 of a CPU in its "
-    "thread).",
-    refuted_by="Hardly any softirq time on that core (below 0.5%).",
-    remedy="Set net.ipv4.vs.run_estimation=0, use fewer services a node, or a kernel from 6.2 on.",
+    "that core wait. It takes longer the more services and cores there are.",
+    confirmed_by="The core whose samples show the estimator spent at least 10% in softirqs (or its thread used 0.2 of "
+    "a CPU).",
+    refuted_by="That core had hardly any softirq time (below 0.5%).",
+    remedy="Set net.ipv4.vs.run_estimation=0, use fewer services per node, or run kernel 6.2 or newer.",
     stop_gap="switch the estimator off, where the kernel has net.ipv4.vs.run_estimation; else have fewer "
     "services on the node",
     examine=examine,
@@ -67,7 +67,7 @@ PATTERN = Pattern(
         signature(_THREAD, means="rates of IPVS services are estimated in a thread, as from 6.2 on"),
     ),
     scope="core",
-    hog="Whoever was interrupted; the work is the kernel's.",
+    hog="The task that was interrupted; the work is the kernel's.",
     culprit="kube-proxy in IPVS mode, if it runs.",
     known_from="Alibaba Cloud documentation of run_estimation; kernel 6.2 moved it into threads",
 )

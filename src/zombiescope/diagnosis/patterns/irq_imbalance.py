@@ -62,7 +62,7 @@ def _steps(case: Case, cpu: int | None) -> Iterator[Step]:
         yield command(shell("ethtool", "-l", card), f"queues: {has}'Pre-set maximums' are how many it can have")
         yield advice(
             f"if {card} can have more: ethtool -L with a number between what it has and its maximum; fewer queues than "
-            "now would make it worse, and the card stands still for a moment"
+            "now would make it worse, and the card pauses for a moment"
         )
         if len([queue for queue in queues if not str(queue).startswith("tx")]) == 1:
             yield from _spread(case, card)
@@ -172,21 +172,22 @@ def _shares(case: Case) -> list[Measurement]:
 
 PATTERN = Pattern(
     id="irq-imbalance",
-    title="One core takes all packets",
+    title="One core receives all packets",
     proof="kernel",
     seen_on=("6.18",),
     looks_like="ksoftirqd of one core, or whatever runs there, spends its time in net_rx_action; softirq time, not "
     "system time, fills that core while the others are idle.",
-    confirmed_by="One core takes four times the packets of any other and spends half of its time in softirqs.",
-    refuted_by="Another core takes nearly as many, or it takes fewer than 1,000 a second; firewall rules take half of "
-    "the polling, which is iptables-storm; or the senders take the packets themselves, as on the loopback.",
+    confirmed_by="One core receives four times as many packets as any other and spends half of its time in softirqs.",
+    refuted_by="Another core receives nearly as many, or this one fewer than 1,000 per second; firewall rules take "
+    "half of the polling time, which is iptables-storm; or the senders receive the packets themselves, as "
+    "on loopback.",
     remedy="Use more queues, spread their interrupts (irqbalance), or spread packets by RPS.",
-    stop_gap="move what else runs on that core away from it (taskset, AllowedCPUs=), so that packets have it alone",
+    stop_gap="move other tasks off that core (taskset, AllowedCPUs=), so it only handles packets",
     examine=examine,
     numbers_tell=True,
     signatures=(signature(_POLL, means="packets are taken from the card"),),
     scope="core",
-    hog="ksoftirqd of that core, or whoever was interrupted.",
-    culprit="Who sends most, where it is a task of this node.",
+    hog="ksoftirqd of that core, or the task that was interrupted.",
+    culprit="The process that sends most, if it runs on this node.",
     known_from="coreos 2135, irqbalance 122 and 125; measured on 6.18 with RPS to one core",
 )

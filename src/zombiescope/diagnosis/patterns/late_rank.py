@@ -13,9 +13,9 @@ from zombiescope.model.plans.step import advice, command, note
 
 _ADVICE = {
     "data": "its input is slower than that of the others: more workers, a nearer data set, less work per sample",
-    "stopped": "find out who sent the signal; kill -CONT lets the process go on",
+    "stopped": "find out who sent the signal; kill -CONT resumes the process",
     "storage": "look at the disk, file server or object store that it waits for",
-    "core": "give the rank cores of its own (cpuset, static CPU manager, --cpu-bind), or move the other off them",
+    "core": "give the rank dedicated cores (cpuset, static CPU manager, --cpu-bind), or move the other task off them",
     "quota": "raise the CPU limit of its pod or unit, or remove it",
     "gc": "gc.freeze() after start-up, gc.disable() with a gc.collect() in step with all ranks, or fewer objects",
     "memory": "raise the memory limit of its pod or unit, or use less memory there",
@@ -46,7 +46,7 @@ def _measurements(symptom: Symptom) -> Iterator[Measurement]:
     spent = ", ".join(
         f"{state} {seconds:g} s" for state, seconds in sorted(facts["states"].items(), key=lambda each: -each[1])
     )
-    yield measured(f"meanwhile it spent {spent}: {facts['why']}", facts["late_s"], "s", "python", None)
+    yield measured(f"in that time it spent {spent}: {facts['why']}", facts["late_s"], "s", "python", None)
 
 
 def _fix(symptom: Symptom) -> Fix:
@@ -68,18 +68,18 @@ PATTERN = Pattern(
     title="A rank holds the others up",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="A distributed training does fewer steps, or none. All ranks take equally long for a step, most of them "
-    "are idle, and nothing in their own timers tells which one the others wait for.",
-    confirmed_by="At the same moments, all other ranks of the job on this node were inside the wait of a collective, "
-    "and one was not; three times as often as any other.",
-    refuted_by="Nothing: it is measured where it happens. Ranks that wait for each other in turn, as with batches of "
-    "uneven sizes, and a rank that starts, saves a checkpoint or evaluates are not counted.",
-    remedy="What held the rank up is named: its input, its core, its quota or memory limit, the garbage collector, "
-    "storage.",
+    looks_like="Distributed training makes fewer steps, or none. All ranks take equally long for a step, most of them "
+    "idle, and their own timers do not show which one the others wait for.",
+    confirmed_by="One rank was outside the collective while all other ranks of the job on this node waited in it, "
+    "three times as often as any other rank.",
+    refuted_by="Nothing: the ranks are observed directly. Ranks that wait for each other in turn, as with batches of "
+    "uneven size, and a rank that starts, saves a checkpoint or evaluates do not count.",
+    remedy="Depends on what held the rank up, which the report names: its input, its core, its quota or memory limit, "
+    "the garbage collector, or storage.",
     stop_gap="for a hang: stop the job and restart it from its last checkpoint without that node",
     examine=examine,
     symptoms=frozenset({"rank_late"}),
-    hog="Nobody: a rank that is late need not use any CPU.",
+    hog="No process: a late rank need not use any CPU.",
     culprit="The late rank.",
     known_from="PyTorch with gloo on one machine, four ranks",
 )

@@ -57,14 +57,14 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="Programs fail with 'Resource temporarily unavailable' or 'Too many open files' while CPU and memory "
     "are free.",
-    confirmed_by="The kernel's line about a cgroup whose pids limit rejected a fork, or about file-max; or tasks or "
-    "open files at 85% of what the kernel allows.",
-    refuted_by="Nothing: it is only considered where one of these is there.",
-    remedy="Find out who has them; raise the limit only if they are meant to be there.",
-    stop_gap="raise the limit for now; it is reached again as long as nobody ends what fills it",
+    confirmed_by="The kernel logged that a cgroup's pids limit rejected a fork, or that file-max was reached; or tasks "
+    "or open files are at 85% of the kernel's limit.",
+    refuted_by="Nothing: the pattern is only considered when one of these is present.",
+    remedy="Find out which program has them; raise the limit only if they are intended.",
+    stop_gap="raise the limit for now; it will be reached again until the program that uses it up is stopped",
     examine=examine,
     symptoms=frozenset({"event", "near_limit"}),
-    hog="Nobody: what fails uses no CPU.",
-    culprit="The cgroup whose limit it is, where the kernel names one.",
+    hog="No process: a call that fails uses no CPU.",
+    culprit="The cgroup whose limit it is, if the kernel names one.",
     known_from="kernel/cgroup/pids.c, kernel/fork.c, fs/file_table.c",
 )

@@ -40,7 +40,7 @@ def _actor(found: PrintedStack) -> Actor | None:
 
 def _summary(said: str, found: PrintedStack) -> str:
     who = found.comm or "it"
-    doing = f"waits in {found.frames[0]} for somebody else" if found.waits else f"was in {found.frames[0]}"
+    doing = f"waits in {found.frames[0]} for another task" if found.waits else f"was in {found.frames[0]}"
     return f"{said}; by the stack that the kernel printed, {who} {doing}"
 
 
@@ -78,17 +78,17 @@ def _fix(found: PrintedStack) -> Fix:
 
 PATTERN = Pattern(
     id="lockup",
-    title="A core did not come back from the kernel",
+    title="A core is stuck in the kernel",
     proof="literature",
     looks_like="The kernel reports a soft or hard lockup or an RCU stall, and prints stacks.",
-    confirmed_by="The kernel's own report with a stack: that of the core that is stuck names who is in it. Where that "
-    "one spins for a lock, it is a victim, and another stack of the same report may show the holder.",
-    refuted_by="No such report during the incident.",
+    confirmed_by="The kernel's report with a stack. The stack of the stuck core names the task. If that task spins for "
+    "a lock it is a victim, and another stack of the same report may show the holder.",
+    refuted_by="The kernel printed no such report during the incident.",
     remedy="Read the stack; reduce the work per call, or report it to your kernel vendor.",
-    no_stop_gap="what is stuck in the kernel takes no signal and gives no core back",
+    no_stop_gap="a task that is stuck in the kernel ignores signals and does not release its core",
     examine=examine,
     symptoms=frozenset({"event"}),
-    hog="Who ran on the core.",
+    hog="The task that ran on the core.",
     culprit="The task of the printed stack, unless it waits.",
     known_from="kernel/watchdog.c, kernel/rcu/tree_stall.h",
 )

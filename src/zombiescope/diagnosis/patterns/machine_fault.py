@@ -32,16 +32,16 @@ PATTERN = Pattern(
     id="machine-fault",
     title="The hardware reported an error",
     proof="literature",
-    looks_like="The kernel log has lines of machine checks, EDAC, PCIe errors or broken memory pages, which name the "
-    "memory module or the PCIe device.",
-    confirmed_by="The kernel's own line about an error that was not corrected; or ten corrected ones of one part "
-    "within ten minutes. A corrected one now and then is what ECC is for.",
-    refuted_by="No such line during the incident.",
-    remedy="Look at the machine: the memory module, the slot. Drain the node if the errors go on.",
+    looks_like="The kernel log has machine checks, EDAC or PCIe errors or broken memory pages, which name the memory "
+    "module or the PCIe device.",
+    confirmed_by="The kernel logged an uncorrected error, or ten corrected errors of one component within ten minutes. "
+    "An occasional corrected error is what ECC is for.",
+    refuted_by="The kernel logged no such line during the incident.",
+    remedy="Check the hardware: the memory module, the slot. Drain the node if errors continue.",
     stop_gap="cordon the node, and let its jobs write a checkpoint while it still works",
     examine=examine,
     symptoms=frozenset({"event", "corrected_errors"}),
-    hog="Nobody on this node.",
-    culprit="Nobody on this node.",
+    hog="No process on this node.",
+    culprit="No process on this node.",
     known_from="drivers/edac, arch/x86/kernel/cpu/mce, drivers/pci/pcie/aer.c",
 )

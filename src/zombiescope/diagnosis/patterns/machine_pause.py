@@ -14,7 +14,7 @@ from zombiescope.model.plans.step import Step, advice, command, note
 from zombiescope.store.thresholds import LITTLE_STOLEN
 
 STOPPERS = ("multi_cpu_stop", "stop_machine_cpuslocked", "stop_machine")
-_KERNEL = "the kernel stopped all cores itself (stop_machine), as for a change of its own code"
+_KERNEL = "the kernel stopped all cores itself (stop_machine), for example to patch its code"
 _FIRMWARE = "the firmware took all cores (a system management interrupt)"
 
 
@@ -28,7 +28,7 @@ def examine(case: Case) -> Evidence:
 def _pause(case: Case) -> Measurement:
     paused = case.of_kind("machine_stall")
     if not paused:
-        return Measurement("the machine did not stand still", 0, "us", "cores", "refutes")
+        return Measurement("the machine did not pause", 0, "us", "cores", "refutes")
     longest = max(paused, key=lambda symptom: int(symptom.facts["gap_us"]))
     return measured(longest.text, int(longest.facts["gap_us"]), "us", "cores", None, at_us=longest.from_us)
 
@@ -72,14 +72,14 @@ def _stopped(case: Case) -> Measurement:
 def _summary(virtual: bool | None, name: str | None, stolen: Measurement, stopped: Measurement) -> str:
     host = f"the host paused this virtual machine{f' ({name})' if name else ''}"
     if stopped.says == "confirms":
-        return f"the machine stood still: {_KERNEL}"
+        return f"the machine paused: {_KERNEL}"
     if virtual is False:
-        return f"the machine stood still: probably {_FIRMWARE}; there is no hypervisor. Or {_KERNEL}"
+        return f"the machine paused: probably {_FIRMWARE}; there is no hypervisor. Or {_KERNEL}"
     if stolen.says == "confirms":
-        return f"the machine stood still: {host}, and counted part of it as stolen"
+        return f"the machine paused: {host}, and counted part of it as stolen"
     if virtual:
-        return f"the machine stood still: probably {host}; {_FIRMWARE} or stop_machine look the same from inside"
-    return f"the machine stood still: either its host paused it, if it is virtual, or {_FIRMWARE}, or {_KERNEL}"
+        return f"the machine paused: probably {host}; {_FIRMWARE} or stop_machine look the same from inside"
+    return f"the machine paused: either its host paused it, if it is virtual, or {_FIRMWARE}, or {_KERNEL}"
 
 
 def _fix(virtual: bool | None, stopped: Measurement) -> Fix:
@@ -91,23 +91,23 @@ def _fix(virtual: bool | None, stopped: Measurement) -> Fix:
     if virtual is not True:
         steps.append(note("count SMIs over a minute: turbostat --show SMI, or MSR 0x34 before and after"))
     if stopped.says == "confirms":
-        steps.append(advice("look for whoever switches tracing, live patches, kprobes or CPUs on and off"))
+        steps.append(advice("look for programs that switch tracing, live patches, kprobes or CPUs on and off"))
     return Fix("find out which of the three it was", tuple(steps))
 
 
 PATTERN = Pattern(
     id="machine-pause",
-    title="The whole machine stood still",
+    title="The whole machine paused",
     proof="literature",
-    looks_like="No core takes an interrupt for the same half second or more; then all go on.",
-    confirmed_by="stop_machine among the samples around it, or 5% of the time counted as stolen. Without either it is "
-    "reported at 0.5 or less, with what may have done it.",
-    refuted_by="Samples that the recorder lost, or a tick at which it was late: then we were blind, and that is all.",
+    looks_like="No core takes an interrupt for half a second or more; then all continue.",
+    confirmed_by="Samples around it show stop_machine, or 5% of the time is counted as stolen. Without either, the "
+    "confidence is at most 0.5 and the report lists the possible causes.",
+    refuted_by="The recorder lost samples or was late itself: then only the recording has a gap.",
     remedy="Find out which of the three it was: the host (ask the provider), the firmware (count SMIs), or the kernel.",
     no_stop_gap="nothing on the node keeps the host, the firmware or the kernel from stopping it",
     examine=examine,
-    hog="Nobody that can be seen from inside.",
-    culprit="The host, the firmware, or whoever makes the kernel stop its cores.",
+    hog="No process that is visible from inside.",
+    culprit="The host, the firmware, or the program that makes the kernel stop its cores.",
     symptoms=frozenset({"machine_stall"}),
     may_be=True,
     known_from="kernel/stop_machine.c; Intel SDM, chapter 31 (SMM)",

@@ -102,14 +102,14 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Tasks of one container spend their time in try_charge and reclaim: the container is at its memory "
-    "limit, and every page that it takes has to be freed from its own cache first.",
-    confirmed_by="The cgroup hit its limit 50 times a second or more (memory.events max or high; memory.failcnt on "
+    "limit, and each new page first has to be freed from its own cache.",
+    confirmed_by="The cgroup hit its limit 50 times per second or more (memory.events max or high; memory.failcnt on "
     "v1).",
-    refuted_by="The limit was not hit and nobody in it waited for memory; or reclaim walks thousands of dying cgroups "
-    "instead of freeing pages, which is zombie-memcg.",
+    refuted_by="The limit was not hit and no task in the cgroup waited for memory; or reclaim walks thousands of dying "
+    "cgroups instead of freeing pages, which is zombie-memcg.",
     remedy="Raise the limit, or let the job use less page cache.",
-    stop_gap="raise the limit of the running cgroup (memory.max, or MemoryMax= by set-property --runtime), "
-    "where the node has the memory",
+    stop_gap="raise the limit of the running cgroup (memory.max, or MemoryMax= by set-property --runtime), if the node "
+    "has the memory",
     examine=examine,
     numbers_tell=True,
     signatures=(

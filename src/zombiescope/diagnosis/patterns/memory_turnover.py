@@ -50,16 +50,16 @@ def _steps(case: Case, found: Mapping[Kind, float]) -> Iterator[Step]:
 
 PATTERN = Pattern(
     id="memory-turnover",
-    title="Memory of a program is filled, pinned or freed",
+    title="A program fills, pins or frees memory",
     proof="literature",
-    looks_like="A job that starts touches and pins its memory; a data loader passes its batches through shared memory; "
-    "a mapped file is read; a job that ends has its memory freed and closes its GPU. A core may be in the "
-    "kernel for it for seconds, on every healthy node.",
-    confirmed_by="40% of the hog's kernel time in such work, and more than in taking memory and giving it back. It is "
-    "a note (`info`), unless somebody suffers from it.",
+    looks_like="A starting job touches and pins its memory; a data loader passes batches through shared memory; a "
+    "mapped file is read; the memory of an exiting job is freed and its GPU closed. On every healthy node "
+    "this may keep a core in the kernel for seconds.",
+    confirmed_by="Such work takes 40% of the hog's kernel time, and more than allocating and freeing do. Reported as a "
+    "note (`info`) unless something suffers from it.",
     refuted_by="Less than that; the hog is a GPU monitor; or it forks with a large heap (large-fork).",
-    remedy="Nothing, unless it happens all the time; then what to change follows from the kind of work.",
-    no_stop_gap="it is ordinary work, and nobody suffers from it unless another incident says so",
+    remedy="Nothing, unless it happens all the time; then the fix depends on the kind of work.",
+    no_stop_gap="it is ordinary work, and harmless unless another incident is reported",
     examine=examine,
     signatures=tuple(Signature(kind.functions, means=kind.does) for kind in KINDS if kind.is_ordinary or kind is NEW),
     culprit="The program itself.",

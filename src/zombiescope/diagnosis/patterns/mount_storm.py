@@ -43,20 +43,20 @@ def examine(case: Case) -> Evidence:
 
 PATTERN = Pattern(
     id="mount-storm",
-    title="The mount table is read all the time",
+    title="The mount table is read constantly",
     proof="kernel",
     seen_on=("6.18",),
     looks_like="pid 1 and every other reader of /proc/self/mountinfo format thousands of lines at each change of a "
     "mount; exec probes that mount and unmount make them do it again.",
-    confirmed_by="0.4 of a CPU or more in formatting or changing the mount table; these functions do nothing else.",
-    refuted_by="Its frames hold less than a fifth of the hog's kernel time.",
-    remedy="Unmount what is left over, run fewer exec probes, and take a runc that does not mount for each of them.",
-    stop_gap="run exec probes less often, or switch them off for now: each of them mounts and unmounts",
+    confirmed_by="Formatting or changing the mount table uses 0.4 of a CPU or more; these functions do nothing else.",
+    refuted_by="These functions take less than a fifth of the hog's kernel time.",
+    remedy="Unmount leftovers, run fewer exec probes, and use a runc version that does not mount for each of them.",
+    stop_gap="run exec probes less often, or switch them off for now: each one mounts and unmounts",
     examine=examine,
     signatures=(
         signature(_READS, means="lines of mountinfo are formatted"),
         signature(_CHANGES, means="mounts are made and removed"),
     ),
-    culprit="Who reads the table, or who mounts and unmounts.",
+    culprit="The process that reads the table, or the one that mounts and unmounts.",
     known_from="runc 2532 and 3973, systemd 37642; measured on 6.18 with 5,000 mounts",
 )

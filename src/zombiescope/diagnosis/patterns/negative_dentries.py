@@ -66,7 +66,7 @@ def _steps(case: Case) -> Iterator[Step]:
     yield change(
         "echo 2 > /proc/sys/vm/drop_caches",
         "drop the cached names, once who makes them is stopped, from a core that serves no network queue",
-        touches=f"{walked} and inodes of the node are dropped, and read from disk again by whoever needs them",
+        touches=f"{walked} and inodes of the node are dropped, and read from disk again when needed",
         undo="nothing to take back: the caches fill again by themselves",
         risk="it walks all of them, and holds the core that it runs on for as long",
         verify="cat /proc/sys/fs/dentry-state",
@@ -100,18 +100,18 @@ def _all(case: Case) -> list[Measurement]:
 
 PATTERN = Pattern(
     id="negative-dentries",
-    title="Cached names that do not exist are walked",
+    title="The kernel walks cached names of files that do not exist",
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Setting or removing an inotify watch, or shrinking the cache, walks all cached names of a directory; "
     "failing lookups (temporary files, NSS, module searches) have filled it with millions of names that do not exist.",
-    confirmed_by="200,000 negative dentries more than a minute before; or as many at all, and 0.3 of a CPU of the hog "
-    "in functions that do nothing but walk the cached names of a watched directory.",
+    confirmed_by="200,000 more negative dentries than a minute before; or 200,000 in total, while the hog uses 0.3 of "
+    "a CPU in functions that only walk the cached names of a watched directory.",
     refuted_by="Fewer than 50,000.",
     remedy="Stop the failing lookups, then drop the cache once.",
-    stop_gap="stop who looks up names that do not exist; the names go by themselves as memory is needed",
+    stop_gap="stop the program that looks up names that do not exist; the kernel drops the names when it needs memory",
     examine=examine,
     signatures=(signature(_WALKS, means="all cached names of a directory are walked"),),
-    culprit="Who walks them; who made them is not in the samples any more.",
+    culprit="The process that walks them; the samples no longer show which one created them.",
     known_from="linux-fsdevel on soft lockups in fsnotify; measured on 6.18 with a million",
 )

@@ -52,12 +52,12 @@ PATTERN = Pattern(
     title="Network namespaces are constantly created and torn down",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="A kworker (netns) in cleanup_net and a caller in copy_net_ns share the kernel time; both hold the rtnl "
+    looks_like="A kworker (netns) in cleanup_net and a caller in copy_net_ns share the kernel time. Both hold the rtnl "
     "lock, so everything that configures the network waits.",
-    confirmed_by="At least 0.1 of a CPU in setting namespaces up and 0.1 in tearing them down, in the same seconds.",
-    refuted_by="Nobody sets one up: then it is the teardown of a single large namespace.",
-    remedy="Create fewer of them, or find who keeps them (dead pods, leaked file descriptors).",
-    stop_gap="let fewer of the jobs that make them start at once",
+    confirmed_by="Setting namespaces up and tearing them down each use at least 0.1 of a CPU in the same seconds.",
+    refuted_by="None is being set up: then a single large namespace is torn down.",
+    remedy="Create fewer of them, or find out what keeps them alive (dead pods, leaked file descriptors).",
+    stop_gap="start fewer of the jobs that create them at the same time",
     examine=examine,
     numbers_tell=True,
     signatures=(

@@ -65,9 +65,9 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="Tasks with much memory spend 8 to 31 ms at a time in task_numa_work, which unmaps pages on purpose, "
     "and then fault them back in and move them.",
-    confirmed_by="50,000 page table entries marked, or 10,000 hinting faults, in a second more than were usual before; "
-    "where that is not known, as the hog's own part of them, which is worth half.",
-    refuted_by="numa_pte_updates and numa_hint_faults did not move.",
+    confirmed_by="50,000 more marked page table entries, or 10,000 more hinting faults, per second than usual; without "
+    "a baseline, the hog's own share counts, and counts half.",
+    refuted_by="numa_pte_updates and numa_hint_faults did not advance.",
     remedy="Set kernel.numa_balancing=0 and bind the job to its node.",
     stop_gap="set kernel.numa_balancing to 0 until the next boot",
     examine=examine,

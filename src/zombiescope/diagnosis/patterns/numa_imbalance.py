@@ -26,7 +26,7 @@ def examine(case: Case) -> Evidence:
                 command("numastat -m | head -20", "what fills the node: files, huge pages or programs"),
                 command("numastat -c", "whose memory is where"),
                 advice("page cache fills the node that reads files: read them on all nodes (numactl --interleave)"),
-                advice("bind a trainer to the cores and the memory beside its GPU (numactl, topology manager)"),
+                advice("bind a trainer to the cores and the memory next to its GPU (numactl, topology manager)"),
             ),
         ),
     )
@@ -37,15 +37,15 @@ PATTERN = Pattern(
     title="One NUMA node is full, another is not",
     proof="literature",
     looks_like="Tasks on some cores are slower than the same tasks on others, and memory is free.",
-    confirmed_by="A node with less than 5% free beside one with 20%, and pages that were taken from another node than "
-    "they were meant for (numa_miss), more than before.",
-    refuted_by="Nothing: it is only considered where that is so, on machines with more than one NUMA node.",
-    remedy="Interleave what fills the node, or bind tasks and memory together.",
-    stop_gap="move the memory of what fills the node to another one (migratepages); the process is slow "
-    "while that goes on",
+    confirmed_by="One node has less than 5% free memory and another 20%, and more pages than before were allocated on "
+    "a different node than intended (numa_miss).",
+    refuted_by="Nothing: the pattern is only considered on machines with more than one NUMA node, when both are true.",
+    remedy="Interleave the memory of the program that fills the node, or bind tasks and memory together.",
+    stop_gap="move the memory of the program that fills the node to another one (migratepages); the process is slow "
+    "during the move",
     examine=examine,
     symptoms=frozenset({"numa_misses"}),
-    hog="Nobody.",
-    culprit="Not known: memory does not say who filled the node.",
+    hog="No process.",
+    culprit="Not known: memory does not record which program filled the node.",
     known_from="mm/vmstat.c, Documentation/admin-guide/numastat.rst",
 )

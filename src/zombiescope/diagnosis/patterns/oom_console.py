@@ -37,7 +37,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         tuple(found),
         case.blamed(Actor(comm=victim)) if isinstance(victim, str) else None,
-        "cores stand still while the kernel prints an OOM report to a slow serial console",
+        "cores are blocked while the kernel prints an OOM report to a slow serial console",
         Fix(
             "keep long kernel reports off the serial console",
             tuple(_steps(case.facts)),
@@ -51,7 +51,7 @@ def _steps(facts: Facts) -> Iterator[Step]:
         touches="reports of the OOM killer, in the log too, no longer list every task",
     )  # fmt: skip
     yield from _quieter(facts)
-    yield advice("take the serial console off the kernel's command line (console=), where nobody reads it")
+    yield advice("take the serial console off the kernel's command line (console=), if it is not used")
 
 
 def _quieter(facts: Facts) -> Iterator[Step]:
@@ -122,16 +122,17 @@ PATTERN = Pattern(
     id="oom-console",
     title="An OOM report on a slow serial console",
     proof="literature",
-    looks_like="After an OOM kill the kernel prints a line for every task to a serial line at 115,200 baud. It does so "
-    "with interrupts off: cores stand still for seconds, and profiles show a hole rather than a function.",
-    confirmed_by="A hole of 100 ms or more in the interrupts of a core within fifteen seconds of an OOM kill, on a "
-    "node with a serial console, and none before it.",
-    refuted_by="No OOM kill near, or no serial console on the kernel's command line.",
+    looks_like="After an OOM kill the kernel prints a line for every task to a serial line at 115,200 baud. Interrupts "
+    "are off during that time: cores are blocked for seconds, and profiles show a hole rather than a "
+    "function.",
+    confirmed_by="A core took no interrupts for 100 ms or more within fifteen seconds of an OOM kill, but not before "
+    "it, on a node with a serial console.",
+    refuted_by="No OOM kill nearby, or no serial console on the kernel's command line.",
     remedy="Set vm.oom_dump_tasks=0 and a lower console log level, or drop the serial console.",
-    stop_gap="keep all but errors off the console until the next boot (dmesg -n 4)",
+    stop_gap="print only errors on the console until the next boot (dmesg -n 4)",
     examine=examine,
     symptoms=frozenset({"stall", "event", "nic_starved", "core_saturated"}),
-    hog="Whoever happened to print: the task that ran out of memory.",
+    hog="The task that happened to print: the one that ran out of memory.",
     culprit="The task that was killed, whose memory caused the report.",
     known_from="cep.dev, OOM killer and ENA reset; holes of console writes measured on 6.18",
 )

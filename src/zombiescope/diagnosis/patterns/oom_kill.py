@@ -84,7 +84,7 @@ def _summary(victim: Actor | None, limited: str | None, count: int) -> str:
 def _fix(view: CgroupsView, victim: Actor | None, limited: str | None) -> Fix:
     if limited is None:
         return Fix(
-            "find out who has the memory, and give it a limit of its own",
+            "find out which program has the memory, and limit it",
             (
                 command("ps -eo pid,comm,rss --sort=-rss | head", "who has most"),
                 advice("containers and services with limits are killed alone, before the machine is short"),
@@ -103,18 +103,18 @@ def _fix(view: CgroupsView, victim: Actor | None, limited: str | None) -> Fix:
 
 PATTERN = Pattern(
     id="oom-kill",
-    title="Memory ran out, and the kernel killed a process",
+    title="The kernel OOM-killed a process",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="Processes die with SIGKILL and log nothing themselves; the kernel log has it. Started again, they grow "
     "and die again: a loop that shows as restarts, not as CPU.",
-    confirmed_by="The kernel's own lines about the kill, which name the process and the cgroup at its limit.",
-    refuted_by="No such line during the incident.",
-    remedy="Raise the limit, or find out what grows; without a limit, find out who has the memory.",
-    stop_gap="let less run at once in that cgroup, or raise its limit for now, where the node has the memory",
+    confirmed_by="The kernel logged the kill, with the process and the cgroup at its limit.",
+    refuted_by="The kernel logged no such line during the incident.",
+    remedy="Raise the limit, or find out what grows; without a limit, find out which program has the memory.",
+    stop_gap="run less at once in that cgroup, or raise its limit for now, if the node has the memory",
     examine=examine,
     symptoms=frozenset({"event"}),
-    hog="Nobody need be busy.",
+    hog="No process need be busy.",
     culprit="The process that was killed, with the cgroup whose limit it reached.",
     known_from="measured on 6.18 and 6.1: CONSTRAINT_MEMCG names both cgroups",
 )

@@ -114,15 +114,14 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="A program that allocates and frees large blocks, or many threads of one address space that map and "
     "unmap: handle_mm_fault, clear_page and waits for mmap_lock. Or its pages come back from swap.",
-    confirmed_by="100,000 page faults a second, 100 huge pages cleared or 1,000 pages from swap, more than were usual "
-    "before; where that is not known, as the hog's own part of them, which is worth half.",
-    refuted_by="Fewer than 20,000 page faults a second; they are the faults of new processes, of a core dump or of a "
-    "large fork; or 40% of the "
-    "kernel time, and more than is spent on taking memory and giving it back, fills shared memory, reads mapped files, "
-    "pins, frees at exit, or touches memory that is kept, which is memory-turnover.",
+    confirmed_by="100,000 more page faults, 100 more cleared huge pages or 1,000 more pages from swap per second than "
+    "usual; without a baseline, the hog's own share counts, and counts half.",
+    refuted_by="Fewer than 20,000 page faults per second; faults of new processes, of a core dump or of a large fork; "
+    "or 40% of the kernel time, and more than allocating and freeing take, fills shared memory, reads "
+    "mapped files, pins, frees at exit, or touches memory that is kept, which is memory-turnover.",
     remedy="Keep memory in the allocator (jemalloc, thresholds of glibc), use huge pages for large buffers, fewer "
     "workers.",
-    stop_gap="run fewer workers of it at once; a program that runs takes no other allocator",
+    stop_gap="run fewer workers at once; a running program cannot switch allocators",
     examine=examine,
     numbers_tell=True,
     signatures=(
@@ -144,7 +143,7 @@ PATTERN = Pattern(
         ),
     ),
     also=RELEASE.functions | {"sys_mmap", "vm_mmap_pgoff", "do_mmap"},
-    culprit="The task that faults.",
+    culprit="The task that causes the faults.",
     suspected_first=True,
     known_from="vmstat of the kernel; measured on 6.18",
 )

@@ -45,18 +45,18 @@ def _steps() -> Iterator[Step]:
 
 PATTERN = Pattern(
     id="port-exhaustion",
-    title="Local ports towards one server run out",
+    title="Local ports to one server run out",
     proof="kernel",
     seen_on=("6.18",),
     looks_like="Programs fail with 'Cannot assign requested address', and use system time in connect().",
-    confirmed_by="0.3 of a CPU in looking for a free port (__inet_hash_connect): with free ports that takes "
+    confirmed_by="Looking for a free port (__inet_hash_connect) uses 0.3 of a CPU: while ports are free, it takes "
     "microseconds.",
-    refuted_by="Its functions below a fifth of the kernel time.",
+    refuted_by="Its functions take less than a fifth of the kernel time.",
     remedy="Keep connections open; spread them over more addresses.",
-    stop_gap="widen net.ipv4.ip_local_port_range, which gives some thousands of ports more and only postpones it",
+    stop_gap="widen net.ipv4.ip_local_port_range: a few thousand more ports, which only postpones it",
     examine=examine,
     signatures=(signature("__inet_hash_connect inet_hash_connect", means="a free local port is looked for"),),
-    hog="Who connects.",
-    culprit="Who connects.",
+    hog="The process that connects.",
+    culprit="The process that connects.",
     known_from="net/ipv4/inet_hashtables.c; on 6.18 5 ms for each connect() once half of the ports are in use",
 )

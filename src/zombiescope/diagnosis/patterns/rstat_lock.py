@@ -56,17 +56,17 @@ def _waiting(case: Case) -> Measurement:
 
 PATTERN = Pattern(
     id="rstat-lock",
-    title="Many cores wait for the lock of cgroup statistics",
+    title="Many cores wait for the cgroup statistics lock",
     proof="literature",
     looks_like="kswapd threads and readers of memory.stat spin for the lock under which per-CPU cgroup statistics are "
     "added up (kernels from 5.13 on).",
-    confirmed_by="Two or more cores that spin below a flush of statistics.",
-    refuted_by="Nobody spins there: then the flush itself is the work.",
+    confirmed_by="Two or more cores spin below a flush of statistics.",
+    refuted_by="No core spins there: then the flush itself is the work.",
     remedy="Read statistics less often, from fewer agents; newer kernels skip a flush while another one runs.",
     stop_gap="pause agents that read memory.stat, or lengthen their interval, while jobs run",
     examine=examine,
     signatures=(signature(_FLUSH, means="cgroup statistics are flushed"),),
     scope="node",
-    culprit="Who reads the statistics most, if it is not a kernel thread.",
+    culprit="The process that reads the statistics most, unless it is a kernel thread.",
     known_from="Jesper Dangaard Brouer, 2024, on kswapd and cgroup rstat",
 )

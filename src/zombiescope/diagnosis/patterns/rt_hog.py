@@ -99,7 +99,7 @@ def _none(case: Case) -> Measurement:
 
 PATTERN = Pattern(
     id="rt-hog",
-    title="A real-time task keeps a core for itself",
+    title="A real-time task keeps a core to itself",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task with SCHED_FIFO or SCHED_RR runs without sleeping. It may never enter the kernel; the tasks "
@@ -107,7 +107,7 @@ PATTERN = Pattern(
     confirmed_by="A task with a real-time policy that used 0.85 of a CPU or more (throttling leaves 5% to the others).",
     refuted_by="No real-time task used 0.4 of a CPU.",
     remedy="Take its real-time priority away, or let it sleep; keep kernel.sched_rt_runtime_us below its period.",
-    stop_gap="take its real-time priority away (chrt), where nobody depends on its deadlines",
+    stop_gap="take its real-time priority away (chrt), if nothing depends on its deadlines",
     examine=examine,
     hog="The real-time task.",
     known_from="sched(7); measured on 6.18, and on 6.1 with starved network",

@@ -82,15 +82,16 @@ PATTERN = Pattern(
     title="Tasks wait for one core while others have room",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Run queue delay on one core, nothing of the kernel is hot there, and other cores are idle.",
-    confirmed_by="Tasks waited a second or more in each second for one core, nobody held it in the kernel, and the "
-    "node had room; or three tasks or more shared it and never ran on another.",
-    refuted_by="Waiting below 0.2 s a second on every core: neither affinity nor the scheduler is in the way.",
-    remedy="Widen the affinity or the cpuset of what waits.",
+    looks_like="Run queue delay on one core, while no kernel function is hot there and other cores are idle.",
+    confirmed_by="Tasks waited for one core for a second or more in each second, no task held it in the kernel, and "
+    "the node had room; or three or more tasks shared it and did not run on any other.",
+    refuted_by="Tasks waited less than 0.2 s per second for every core: neither affinity nor the scheduler is the "
+    "cause.",
+    remedy="Widen the affinity or the cpuset of the tasks that wait.",
     stop_gap="widen the affinity of the tasks that wait (taskset -a -p), or move others off that core",
     examine=examine,
     hog="The tasks that share the core.",
-    culprit="Who started the tasks that share it: they have their affinity from there.",
+    culprit="The process that started the tasks that share the core: they inherited its affinity.",
     suspected_first=True,
     known_from="/proc/schedstat of the kernel; a crowd on one core measured on 6.18",
 )

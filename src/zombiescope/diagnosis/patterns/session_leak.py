@@ -29,13 +29,13 @@ def examine(case: Case) -> Evidence:
         _opener(case),
         "systemd and D-Bus are busy with sessions and scopes that were left behind",
         Fix(
-            "end the sessions that nobody uses, and fix what opens them",
+            "end unused sessions, and fix what opens them",
             (
                 command("loginctl list-sessions", "those in state closing are left behind; the others are people's"),
                 command("systemctl list-units --type=scope --state=abandoned", "scopes whose session is over"),
                 advice(
                     "end those one by one, by their number, once their processes are known: ending a session kills all "
-                    "that runs in it, jobs that somebody left running too",
+                    "that runs in it, including jobs left running on purpose",
                     "stop-gap",
                 ),
                 advice("monitoring by ssh: keep one connection (ControlMaster), do not log in for every check"),
@@ -70,14 +70,14 @@ PATTERN = Pattern(
     proof="literature",
     looks_like="pid 1 at 50 to 90% of a core, D-Bus calls that time out, thousands of sessions in state closing: each "
     "login by ssh or cron left a scope behind.",
-    confirmed_by="500 or more session scopes that were made and not removed, with systemd, logind and D-Bus at 0.4 of "
-    "a CPU.",
+    confirmed_by="500 or more session scopes were created and not removed, and systemd, logind and D-Bus use 0.4 of a "
+    "CPU.",
     refuted_by="systemd, logind and D-Bus together used less than 0.1 of a CPU.",
     remedy="Terminate the sessions, and fix what opens them (monitoring by ssh, cron).",
-    stop_gap="end sessions in state closing one by one, after a look at whose they are",
+    stop_gap="end sessions in state closing one by one, after checking whose they are",
     examine=examine,
     hog="systemd (pid 1), systemd-logind or the D-Bus daemon.",
-    culprit="Who opens them, if the recorder saw it make them itself; systemd only carries them, and who logs in is in "
-    "the journal.",
+    culprit="The process that opens them, if the recorder saw it create them. systemd only manages the sessions; the "
+    "journal shows who logs in.",
     known_from="systemd 8015, 1961, 20198, 37880",
 )

@@ -48,15 +48,16 @@ PATTERN = Pattern(
     id="shim-leak",
     title="Shims outlive their containers, and the runtime is stuck",
     proof="literature",
-    looks_like="kubelet says that PLEG is not healthy and the node turns NotReady; pods stay in Terminating; there are "
-    "many more containerd-shim processes than containers.",
-    confirmed_by="20 shims or more than containers that live, while tasks of the runtime or kubelet have not moved.",
-    refuted_by="About as many shims as containers that live: then the runtime waits for something else.",
+    looks_like="kubelet reports that PLEG is not healthy, and the node turns NotReady; pods stay in Terminating; there "
+    "are many more containerd-shim processes than containers.",
+    confirmed_by="There are at least 20 more shims than live containers, while tasks of the runtime or kubelet are "
+    "stuck.",
+    refuted_by="About as many shims as live containers: then the runtime waits for something else.",
     remedy="End the shims whose container is gone, and find out what they waited for.",
     stop_gap="end shims whose container is gone, through their pod; one in state D cannot be ended",
     examine=examine,
     symptoms=frozenset({"tasks_wait"}),
-    hog="Nobody: who waits uses no CPU.",
-    culprit="Nobody: the runtime carries out what others ask for.",
+    hog="No process: a waiting task uses no CPU.",
+    culprit="No process: the runtime carries out requests of others.",
     known_from="kubernetes issues about PLEG, containerd issues about shims that are left behind",
 )

@@ -43,23 +43,24 @@ def _steps() -> Iterator[Step]:
     yield command("slabtop --once --sort=c | head -20", "which objects: their cache has a name")
     yield command("grep -E 'Slab|SUnreclaim|Percpu' /proc/meminfo", "how much it is now")
     yield command("zombiescope cgroups", "removed cgroups keep slab and per-CPU memory")
-    yield command("lsns --noheadings --output TYPE | sort | uniq -c", "namespaces that nobody removes")
+    yield command("lsns --noheadings --output TYPE | sort | uniq -c", "namespaces that are never removed")
     yield note("a cache whose objects only grow belongs to a leak: its name says of which part of the kernel")
 
 
 PATTERN = Pattern(
     id="slab-growth",
-    title="The kernel's own memory grows without end",
+    title="Kernel memory keeps growing",
     proof="literature",
     looks_like="Available memory falls for hours while no process grows; Slab, SUnreclaim or Percpu rise.",
-    confirmed_by="Unreclaimable slab or per-CPU memory that rises all the time, by 1% of the node's memory in half an "
-    "hour or less, and would use up what is available within six hours.",
-    refuted_by="Nothing: it is only considered where that is so. Names and inodes that can be reclaimed do not count.",
-    remedy="Find the cache by its name (slabtop) and whoever makes its objects.",
-    no_stop_gap="what grows is in use; dropping caches frees only what can be reclaimed, and that is not what grew",
+    confirmed_by="Unreclaimable slab or per-CPU memory rises steadily, by 1% of the node's memory in half an hour or "
+    "less, and would use up the available memory within six hours.",
+    refuted_by="Nothing: the pattern is only considered when that happens. Dentries and inodes that can be reclaimed "
+    "do not count.",
+    remedy="Find the cache by its name (slabtop) and the program that creates its objects.",
+    no_stop_gap="the growing memory is in use; dropping caches frees only reclaimable memory, which did not grow",
     examine=examine,
     symptoms=frozenset({"kernel_memory_growth"}),
-    hog="Nobody.",
-    culprit="Not known: objects do not say who made them.",
+    hog="No process.",
+    culprit="Not known: kernel objects do not record which program created them.",
     known_from="mm/slab_common.c; zombie memory cgroups of this project's founding case",
 )

@@ -26,7 +26,7 @@ def examine(case: Case) -> Evidence:
     return Evidence(
         (_mapped(case), _reading(case)),
         case.answerable_hog,
-        f"{case.hog.name} reads the page tables of a large process over and over (smaps, smaps_rollup or pagemap)",
+        f"{case.hog.name} repeatedly reads the page tables of a large process (smaps, smaps_rollup or pagemap)",
         Fix(
             f"turn off in {case.hog.name} what reads smaps: proportional memory (PSS), referenced memory, swap by "
             "process",
@@ -74,14 +74,14 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="An agent that reads /proc/PID/smaps, smaps_rollup or pagemap of a process with many gigabytes holds a "
     "core in the kernel: about 4.5 s for 200 GB, in one system call, at every scrape.",
-    confirmed_by="0.3 of a CPU or more of the hog in such reads, which serve nothing else, while 1 GB or more of "
-    "anonymous or shared memory is in use.",
-    refuted_by="Less than 64 MB of it: then no process is large enough for the walk to matter.",
+    confirmed_by="The hog uses 0.3 of a CPU or more in such reads, while 1 GB or more of anonymous or shared memory is "
+    "in use.",
+    refuted_by="Less than 64 MB is in use: then no process is large enough for the walk to matter.",
     remedy="Turn off the metric that needs smaps (PSS, referenced memory), or exclude the large processes from it.",
     stop_gap="pause the agent while jobs run, or move it off the cores that serve the network card",
     examine=examine,
     signatures=(signature(_FILES, _WALK, means="the pages of a process are counted for a file in /proc"),),
     hog="The reader.",
-    culprit="The reader: the large process only has pages.",
+    culprit="The reader; the large process is not at fault.",
     known_from="process-exporter 246, telegraf 15295, datadog-agent 41946, cadvisor 2622; measured on 6.18",
 )

@@ -53,7 +53,7 @@ def _thing(case: Case, symptom: Symptom) -> Iterator[Measurement]:
         yield _disk(case, symptom, str(disk))
     for stalled in case.of_kind("disk_stalled"):
         if stalled is not symptom and stalled.facts["disk"] != disk:
-            text = f"the disk {stalled.facts['disk']} stands still with it"
+            text = f"the disk {stalled.facts['disk']} completes nothing in the same time"
             yield measured(text, stalled.facts["in_flight"], "requests", "disks", True, at_us=stalled.from_us)
     if kind == "fuse":
         yield from _requests(case, symptom)
@@ -68,7 +68,7 @@ def _disk(case: Case, symptom: Symptom, disk: str) -> Measurement:
     from_us, to_us = max(symptom.from_us, case.facts.start_us), symptom.to_us
     done, pending = history.completed_between(from_us, to_us), history.most_in_flight(from_us, to_us)
     if done:
-        return measured(f"the disk {disk} completed {done:,} requests meanwhile", done, "requests", "disks", False)
+        return measured(f"the disk {disk} completed {done:,} requests in that time", done, "requests", "disks", False)
     text = f"the disk {disk} completed nothing, with {pending:,} requests in flight"
     return measured(text, pending, "requests", "disks", True if pending else None)
 
@@ -89,7 +89,7 @@ def _answers(case: Case, symptom: Symptom) -> Iterator[Measurement]:
     if len(inside) < 2:
         return
     done = (inside[-1].answered or 0) - (inside[0].answered or 0)
-    text = f"the server answered {done:,} requests meanwhile"
+    text = f"the server answered {done:,} requests in that time"
     yield measured(text, done, "requests", "mounts", None if done else True, at_us=inside[-1].at_us)
 
 
@@ -115,7 +115,7 @@ def _steps(case: Case, symptom: Symptom) -> Iterator[Step]:
         yield from _frozen_steps()
     else:
         yield from _disk_steps(symptom)
-    yield note("do not look with ls, df or lsof below it: whoever asks it waits with the others")
+    yield note("do not run ls, df or lsof below the mount: they would hang as well")
 
 
 def _fuse_steps(case: Case, symptom: Symptom, server: Actor | None) -> Iterator[Step]:
@@ -131,18 +131,18 @@ def _fuse_steps(case: Case, symptom: Symptom, server: Actor | None) -> Iterator[
     place = f"/sys/fs/fuse/connections/{number or 'N'}/abort"
     yield advice(
         f"writing 1 to {place} frees everybody who waits, and so does ending the daemon; the price: their calls fail "
-        "(ENOTCONN), what was not written is lost, and nobody can use the mount until it is mounted again"
+        "(ENOTCONN), unwritten data is lost, and the mount cannot be used until it is mounted again"
     )
 
 
 def _server_steps(symptom: Symptom) -> Iterator[Step]:
     if symptom.facts.get("waits_for") == "nfs":
-        yield command("ss -tno 'dport = :2049'", "whether the connection stands, and whether anything waits in it")
+        yield command("ss -tno 'dport = :2049'", "whether the connection is established, and whether data waits in it")
     yield command("dmesg -T | grep -iE 'not responding|evicted|was lost|timed out'", "which server, since when")
     yield command("cat /proc/self/mountstats", "of NFS: requests sent and answered, without asking the server")
     yield advice(
-        "tasks on a hard mount go on when the server answers; umount -f fails their calls instead, and umount -l only "
-        "hides the mount from others"
+        "tasks on a hard mount continue when the server answers; umount -f fails their calls instead, and umount -l "
+        "only hides the mount from others"
     )
 
 
@@ -158,11 +158,13 @@ def _disk_steps(symptom: Symptom) -> Iterator[Step]:
     disk = str(symptom.facts.get("disk") or symptom.facts.get("device") or "")
     yield command("dmesg -T | grep -iE 'timeout|reset|i/o error|offline|nvme'", "what its driver says")
     if _DISK.fullmatch(disk):
-        yield command(shell("cat", f"/sys/block/{disk}/inflight", f"/sys/block/{disk}/stat"), "whether it still stands")
+        yield command(
+            shell("cat", f"/sys/block/{disk}/inflight", f"/sys/block/{disk}/stat"), "whether it still completes nothing"
+        )
         yield command(shell("ls", "-l", f"/sys/block/{disk}"), "which controller it is on")
     yield advice(
-        "a cloud volume that stands still is the provider's: look at its state and limits there; a disk whose "
-        "controller is gone comes back with a reset or a reboot only, and its tasks cannot be killed until then"
+        "a cloud volume that hangs is the provider's to fix: check its state and limits there; a disk whose controller "
+        "is gone comes back with a reset or a reboot only, and its tasks cannot be killed until then"
     )
 
 
@@ -171,19 +173,21 @@ PATTERN = Pattern(
     title="Storage does not answer",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
-    looks_like="Jobs stand still and use no CPU; ps shows them in state D, or in S where a FUSE daemon is to answer; "
-    "the load average rises while cores are idle. ls, df and every agent that looks below the mount hang as well.",
-    confirmed_by="Tasks that did not run once in 10 s and wait for one disk, file server or FUSE daemon, which "
-    "completed nothing meanwhile: requests in flight (diskstats), without an answer (mountstats, FUSE's `waiting`).",
-    refuted_by="The disk completed requests meanwhile: then it is slow or busy, and does not hang.",
-    remedy="Find out why it does not answer; ending a FUSE daemon or aborting its connection frees whoever waits, at "
-    "the price of their calls.",
-    stop_gap="keep new work off the mount, and cordon the node: what waits already goes on when it answers",
+    looks_like="Jobs are blocked and use no CPU; ps shows them in state D (or S, if they wait for a FUSE daemon). The "
+    "load average rises while cores are idle. ls, df and every agent that looks below the mount hang as "
+    "well.",
+    confirmed_by="Tasks did not run once in 10 s and wait for one disk, file server or FUSE daemon, which completed "
+    "nothing in that time: its requests are still in flight (diskstats) or unanswered (mountstats, FUSE's "
+    "`waiting`).",
+    refuted_by="The disk completed requests in that time: then it is slow or busy, but does not hang.",
+    remedy="Find out why it does not answer. Ending a FUSE daemon or aborting its connection frees the waiting tasks, "
+    "but their calls fail.",
+    stop_gap="keep new work off the mount, and cordon the node; waiting tasks continue when it answers",
     examine=examine,
     symptoms=frozenset({"tasks_wait", "disk_stalled"}),
-    hog="Nobody: who waits uses no CPU.",
-    culprit="The daemon of a FUSE file system; else nobody on this node. What hangs is named: the disk, the server, "
-    "the mount.",
+    hog="No process: a waiting task uses no CPU.",
+    culprit="The daemon of a FUSE file system; otherwise no process on this node. The report names what hangs: the "
+    "disk, the server, the mount.",
     known_from="measured on 6.18 with FUSE, a loop device on it and a frozen file system; "
     "NFS and Lustre from the kernel's sources and field reports only: at most 0.6",
 )

@@ -55,15 +55,15 @@ PATTERN = Pattern(
     title="Memory is swapped out and in again",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Everything in a cgroup, or on the node, is slow at once; tasks wait in page faults (state D) and "
-    "little CPU is used for what they are there for.",
-    confirmed_by="1,000 pages a second (4 MB/s) go out to swap and as many come back, for 10 s.",
-    refuted_by="Pages go out and do not come back: those nobody needs.",
-    remedy="Give it more memory or less work; without swap the kernel kills instead.",
-    stop_gap="pause what matters least (freeze its cgroup, or stop it), so that the rest fits into memory",
+    looks_like="Everything in a cgroup, or on the node, is suddenly slow; tasks wait in page faults (state D) and do "
+    "little work.",
+    confirmed_by="1,000 pages per second (4 MB/s) go out to swap and as many come back, for 10 s.",
+    refuted_by="Pages go out and do not come back: those were not needed.",
+    remedy="Give it more memory or less work. Without swap, the kernel would OOM-kill instead.",
+    stop_gap="pause the least important work (freeze its cgroup, or stop it), so that the rest fits into memory",
     examine=examine,
     symptoms=frozenset({"swapping"}),
-    hog="Who faults most.",
-    culprit="Who fetches most pages from swap, as far as that was sampled.",
+    hog="The process that faults most.",
+    culprit="The process that fetches most pages from swap, if that was sampled.",
     known_from="kernel documentation of vmstat; measured on 6.18 in a cgroup at its limit",
 )

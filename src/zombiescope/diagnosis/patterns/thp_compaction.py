@@ -67,8 +67,8 @@ def _steps(case: Case) -> Iterator[Step]:
         )  # fmt: skip
         return
     yield from set_sysctl(
-        case.facts, "vm.compaction_proactiveness", "0", "no compaction before somebody needs it",
-        touches="huge pages are made when they are asked for, so whoever asks may wait longer",
+        case.facts, "vm.compaction_proactiveness", "0", "no compaction before it is needed",
+        touches="huge pages are made on request, so a request may take longer",
     )  # fmt: skip
 
 
@@ -77,10 +77,10 @@ PATTERN = Pattern(
     title="Memory is compacted for huge pages",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Tasks that fault, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
-    confirmed_by="50,000 pages a second scanned for compaction more than were usual before; where that is not known, "
-    "as the hog's own part of them, which is worth half.",
-    refuted_by="compact_stall and compact_migrate_scanned did not move: huge pages have nothing to do with it.",
+    looks_like="Faulting tasks, or kcompactd and khugepaged, move pages aside to make room for huge pages.",
+    confirmed_by="50,000 more pages per second than usual are scanned for compaction; without a baseline, the hog's "
+    "own share counts, and counts half.",
+    refuted_by="compact_stall and compact_migrate_scanned did not advance: huge pages are not involved.",
     remedy="Set transparent_hugepage/defrag to defer+madvise; keep memory free for kcompactd.",
     stop_gap="set transparent_hugepage/defrag to defer+madvise until the next boot",
     examine=examine,

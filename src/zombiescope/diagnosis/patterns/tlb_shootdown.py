@@ -87,18 +87,17 @@ PATTERN = Pattern(
     seen_on=("6.18",),
     looks_like="munmap, madvise or mprotect of a program with many threads waits until every core that runs one of "
     "them has flushed the pages from its TLB.",
-    confirmed_by="10,000 TLB shootdowns a second more than were usual before (where that is not known: as the hog's "
-    "own part of them, which is worth half); a fifth of a core where the host or the processor flushes without "
-    "interrupts.",
-    refuted_by="Fewer than 1,000 a second: then one core does not answer, and it is the one to look at. Or most of the "
-    "flushing is done to free memory.",
-    remedy="Keep memory in the allocator; batch what is unmapped; fewer threads an address space.",
+    confirmed_by="10,000 more TLB shootdowns per second than usual (without a baseline, the hog's own share counts, "
+    "and counts half); or a fifth of a core, if the host or the processor flushes without interrupts.",
+    refuted_by="Fewer than 1,000 per second: then one core does not answer; examine that core. Or most of the flushing "
+    "is done to free memory.",
+    remedy="Keep memory in the allocator, batch unmapping, and use fewer threads per address space.",
     stop_gap="run it on fewer cores (taskset), so that fewer have to answer",
     examine=examine,
     numbers_tell=True,
     signatures=(
         signature(_FLUSH, _SEND, means="other cores are made to flush pages from their TLB"),
-        signature(_HYPERVISOR, means="the hypervisor is asked to flush the TLB of other cores"),
+        signature(_HYPERVISOR, means="the hypervisor flushes the TLB of other cores on request"),
         signature(_BROADCAST, means="the processor flushes the TLB of other cores, and this core waits for it"),
     ),
     least_share=0.12,

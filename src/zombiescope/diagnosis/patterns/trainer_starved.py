@@ -24,7 +24,7 @@ def examine(case: Case) -> Evidence:
         (_waited(worst), *taken),
         case.blamed(_culprit(case)),
         _summary(case, worst, who),
-        Fix("give the trainer a core of its own, or let it leave this one", tuple(_steps(case, worst))),
+        Fix("give the trainer a dedicated core, or let it leave this one", tuple(_steps(case, worst))),
     )
 
 
@@ -76,19 +76,19 @@ def _steps(case: Case, worst: Symptom) -> list[Step]:
 
 PATTERN = Pattern(
     id="trainer-starved",
-    title="A trainer waits for its core, and its GPU waits for it",
+    title="A trainer waits for a core, and its GPU waits for the trainer",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="A training does fewer steps and its GPU is used less, with nothing wrong on the GPU. The average of "
-    "all cores hardly moves: one core is full, and a thread that feeds the GPU is kept on it.",
-    confirmed_by="Threads of the process on the GPU, or of what it started, ran less on that core than before while "
-    "tasks waited for it, and the GPU fell by a fifth or more against its own minutes before.",
-    refuted_by="Others had less than 30% of that core.",
+    looks_like="Training makes fewer steps and uses its GPU less, with nothing wrong on the GPU. The average of all "
+    "cores hardly changes: one core is full, and a thread that feeds the GPU is pinned to it.",
+    confirmed_by="Threads of the GPU's process, or of its children, ran less on that core than before while tasks "
+    "waited for it, and GPU use fell by a fifth or more compared with the minutes before.",
+    refuted_by="Other tasks used less than 30% of that core.",
     remedy="Widen the affinity of the trainer, or keep others off its core.",
-    stop_gap="move the other off that core (taskset -a -p), or lower its weight",
+    stop_gap="move the other task off that core (taskset -a -p), or lower its weight",
     examine=examine,
     symptoms=frozenset({"gpu_starved"}),
-    hog="The tasks that had most of the core, without those of the trainer.",
-    culprit="The hog, or who started its processes.",
+    hog="The tasks that used most of the core, without those of the trainer.",
+    culprit="The hog, or the process that started it.",
     known_from="measured on one H200 node: six busy loops on the core of the trainer took 84% of its steps",
 )

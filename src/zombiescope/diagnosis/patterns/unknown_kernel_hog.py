@@ -119,11 +119,11 @@ def _pictures(case: Case) -> Iterator[Step]:
 
 PATTERN = Pattern(
     id=FALLBACK,
-    title="A kernel hog that no pattern explains",
+    title="No pattern explains the kernel hog",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
-    confirmed_by="Nothing: it is what remains.",
+    confirmed_by="Nothing: this is what remains when no other pattern matches.",
     refuted_by="Any pattern that is confirmed.",
     remedy="Compare the flame graph of those seconds with that of quiet ones.",
     stop_gap="pin it away from the cores of the network card and the trainer; it will take just as long, but no longer "

@@ -41,14 +41,14 @@ def _fix(pids: list[int]) -> Fix:
     shown = [str(pid) for pid in pids[:MOST_PIDS]]
     look = shell("ps", "-o", "pid,ppid,stat,etime,args", "-p", ",".join(shown))
     return Fix(
-        "find out who stopped them, and let them go on",
+        "find out who stopped them, and resume them",
         (
             command(look, "whether they are the same and still stopped (T)"),
             change(
                 shell("kill", "-CONT", *shown),
-                "they go on where they were",
+                "they continue where they were",
                 touches=f"{len(shown)} processes run again",
-                risk="whoever stopped them may have had a reason: a debugger, a limit of CPU, a suspended job",
+                risk="they may have been stopped for a reason: a debugger, a CPU limit, a suspended job",
                 undo=shell("kill", "-STOP", *shown),
                 verify=look,
                 part="stop-gap",
@@ -64,17 +64,17 @@ PATTERN = Pattern(
     title="Workers are stopped by a signal",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Training makes no step and the GPU is idle, no core is short of anything, and nothing waits for a disk "
-    "or a server. In ps the workers are in state T.",
-    confirmed_by="Processes that were busy until a moment and were in state T from then on, while the process that "
-    "started them, which used the CPU before, used none.",
-    refuted_by="Nothing: it is measured where it happens. A job that is suspended in a terminal stops as a whole, with "
-    "only the shell above it, and is not counted.",
+    looks_like="Training makes no step and the GPU is idle, although no resource is exhausted and nothing waits for a "
+    "disk or a server. In ps the workers are in state T.",
+    confirmed_by="Busy processes changed to state T and stayed there, while the process that started them, which used "
+    "the CPU before, used none.",
+    refuted_by="Nothing: the states are observed directly. A job suspended in a terminal stops as a whole, with only "
+    "the shell above it, and does not count.",
     remedy="Find out what sends the signal, and change that.",
-    stop_gap="kill -CONT lets them go on at once; nothing is lost",
+    stop_gap="kill -CONT resumes them at once; nothing is lost",
     examine=examine,
     symptoms=frozenset({"workers_stopped", "gpu_idle"}),
-    hog="Nobody: who is stopped uses no CPU.",
-    culprit="The stopped processes; who stopped them is not recorded.",
+    hog="No process: a stopped process uses no CPU.",
+    culprit="The stopped processes; the sender of the signal is not recorded.",
     known_from="eight DataLoader workers of a job on an H200, stopped for 12 s with SIGSTOP",
 )

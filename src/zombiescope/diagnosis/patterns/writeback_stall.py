@@ -28,7 +28,7 @@ def examine(case: Case) -> Evidence:
         f"writes to {where_to} have stalled: {who} managed only {slow / 1e6:.2f} MB/s for {lasted_s(stalled):.0f} s"
     )
     evidence = (
-        measured(f"{who} stood in balance_dirty_pages", count, "tasks", "waiting", True),
+        measured(f"{who} blocked in balance_dirty_pages", count, "tasks", "waiting", True),
         measured(f"none of them could write more than {most / 1e6:.2f} MB/s", most, "bytes/s", "waiting", True),
         *where(list({one.tid: one for one in tasks}.values())),
         *_dirty(case),
@@ -63,19 +63,19 @@ def _fix() -> Fix:
 
 PATTERN = Pattern(
     id="writeback-stall",
-    title="What was written does not get to the disk",
+    title="Written data does not reach the disk",
     proof="kernel",
     seen_on=("6.18",),
-    looks_like="Writers stand still in balance_dirty_pages, in state D, though they wake now and then; the disk is "
-    "busy and completes next to nothing.",
-    confirmed_by="Tasks that were in balance_dirty_pages for 10 s and could write less than 2 MB/s together.",
-    refuted_by="They could write more than that: whoever writes more than it takes is slowed down to its speed, and "
-    "that is how checkpoints are written.",
+    looks_like="Writers are blocked in balance_dirty_pages, in state D, and wake only now and then; the disk is busy "
+    "and completes next to nothing.",
+    confirmed_by="Tasks were in balance_dirty_pages for 10 s and together wrote less than 2 MB/s.",
+    refuted_by="They wrote more than that: a writer that is faster than the disk is slowed down to the disk's speed, "
+    "as with every checkpoint.",
     remedy="Find out why the disk is that slow; give a slow disk a smaller share of dirty memory.",
-    stop_gap="let who writes most write less (io.max), or pause it, so that the others get through",
+    stop_gap="limit the biggest writer (io.max), or pause it, so that the others get through",
     examine=examine,
     symptoms=frozenset({"writeback_stalled"}),
-    hog="Nobody: who waits uses no CPU.",
-    culprit="The daemon of a FUSE file system; else nobody on this node, and the disk is named.",
+    hog="No process: a waiting task uses no CPU.",
+    culprit="The daemon of a FUSE file system; otherwise no process on this node, and the report names the disk.",
     known_from="mm/page-writeback.c; measured on 6.18 with a FUSE daemon that writes slowly",
 )

@@ -242,7 +242,7 @@ def _release(pinned: _Pinned | None) -> Iterator[Step]:
     mostly_files = pinned is None or pinned.file >= ZOMBIES_FILES_SHARE * both
     mostly_tmpfs = pinned is not None and not mostly_files and pinned.shmem >= ZOMBIES_FILES_SHARE * both
     if pinned is not None and not mostly_files:
-        beside = "reclaiming would burn a core in vain" if mostly_tmpfs else "reclaiming frees the rest only"
+        beside = "reclaiming would burn a core without success" if mostly_tmpfs else "reclaiming frees the rest only"
         yield advice(
             f"release them: remove the tmpfs files that keep them ({_bytes(pinned.shmem)}); {beside}. Which files "
             "these are is not known: a database or Ray's object store may have some of them, so ask their owners"
@@ -267,22 +267,23 @@ def _cost_of_others(pinned: _Pinned | None) -> str:
 
 PATTERN = Pattern(
     id="zombie-memcg",
-    title="Zombie memory cgroups are walked",
+    title="The kernel walks zombie memory cgroups",
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)", "4.19 (emulated)"),
     looks_like="A task that reads memory statistics or reclaims memory spends seconds in the kernel walking memory "
-    "cgroups that have no directory any more.",
-    confirmed_by="At least 1,000 dying memory cgroups, and as many as there are in use; or 100, where walking them "
-    "takes 30% of the hog's kernel time and 0.1 of a CPU.",
-    refuted_by="Few dying memory cgroups: then the walk is long because live ones are many (cgroup-litter) or because "
+    "cgroups whose directory was removed.",
+    confirmed_by="At least 1,000 memory cgroups are dying, and as many as are in use; or 100, if walking them takes "
+    "30% of the hog's kernel time and 0.1 of a CPU.",
+    refuted_by="Few memory cgroups are dying: then the walk is long because many are live (cgroup-litter) or because "
     "memory is short.",
-    remedy="Stop what leaks them, then release them by reclaiming from the parent that is still there.",
-    stop_gap="move who walks them off the cores that serve the network card: it takes as long, and no "
-    "packet waits behind it",
+    remedy="Stop the unit or container that leaks them, then release them by reclaiming from the parent that still "
+    "exists.",
+    stop_gap="move the process that walks them off the cores that serve the network card: the walk takes just as long, "
+    "but no longer delays packets",
     examine=examine,
     numbers_tell=True,
     signatures=(NUMA_STAT, STAT, STAT_V2, USAGE, LIMIT, EMPTY, SLAB, RECLAIM, GENERATIONS),
-    hog="Who reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
+    hog="The process that reads statistics, reclaims or drops caches: kubelet, cAdvisor, kswapd.",
     culprit="The unit or container that creates and removes the cgroups, usually one that crash-loops.",
     known_from="GitHub 2019, Pinterest 2026, cadvisor 1774 and 2259, dd8657b6c1cb, 42a300353577; measured on 6.18 with "
     "20,000, and file by file on 4.19.81 with 12,000",

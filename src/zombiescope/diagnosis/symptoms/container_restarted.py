@@ -99,7 +99,7 @@ DETECTOR = Detector(
     kind="container_restarted",
     title="a container crash-loops",
     reported_when="a container was started three times or more, by a restart policy or by kubelet, or new ones of one "
-    "kind keep failing; jobs that end with 0 are none",
+    "kind keep failing; jobs that exit with 0 do not count",
     find=find,
     source="containers",
     role="victim",

@@ -78,7 +78,7 @@ def _shared(cores: CoreGrid, row: int, first: int, last: int, amount: str, preem
         f"core {cpu} worked in the kernel for {amount}; this kernel is preemptible ({preemption}), and nothing waited",
         "info",
         cpu,
-        facts={"mode": "system", "preemption": preemption, "witness": "nobody waited"},
+        facts={"mode": "system", "preemption": preemption, "witness": "no task waited"},
     )
 
 

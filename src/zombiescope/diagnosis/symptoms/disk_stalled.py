@@ -47,7 +47,7 @@ def _somebody_waits(facts: Facts, device: str, under: Served | None) -> bool:
 
 DETECTOR = Detector(
     kind="disk_stalled",
-    title="a disk stands still",
+    title="a disk completes nothing",
     reported_when="a disk had requests in flight and completed none for 10 s",
     find=find,
     source="disks",

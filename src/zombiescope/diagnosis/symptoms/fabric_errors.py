@@ -135,13 +135,14 @@ DETECTOR = Detector(
     kind="fabric_errors",
     title="a port counts errors",
     reported_when="a port of an RDMA card, or its Ethernet side, counts errors that it did not count in the ten "
-    "minutes before (ten of the cable, a hundred lost, one corrupted packet, one queue that gave up), its link went "
-    "down three times, stays down for four minutes, or lost speed; congestion marks and packets out of order are none",
+    "minutes before (ten of the cable, a hundred lost, one corrupted packet, one queue that gave up), "
+    "its link went down three times, stays down for four minutes, or lost speed; congestion marks and "
+    "out-of-order packets do not count",
     find=find,
     source="counters",
     role="victim",
     about="network",
     has_hog=False,
     weight=3,
-    victim="whoever uses core {cpu}",
+    victim="the tasks that use core {cpu}",
 )

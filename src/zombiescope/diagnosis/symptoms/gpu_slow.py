@@ -187,7 +187,7 @@ def _changed(facts: Facts, rows: list[dict[str, Any]]) -> Iterator[Symptom]:
             text = f"GPU {number} could not replace a bad row of its memory"
             yield _symptom(facts, number, at, text, "critical", {"trouble": "memory", "counter": "remap_failed"})
         if row["state"] in STATES and row["state"] != before["state"]:
-            text = f"GPU {number} is {'lost' if row['state'] == 'lost' else 'out of order'}: {STATES[row['state']]}"
+            text = f"GPU {number} is {'lost' if row['state'] == 'lost' else 'unusable'}: {STATES[row['state']]}"
             yield _symptom(facts, number, at, text, "critical", {"trouble": row["state"]})
         wish = xid.RECOVERY.get(row["recovery_action"] or 0, "none")
         if wish != "none" and row["recovery_action"] != before["recovery_action"]:

@@ -346,12 +346,13 @@ def _symptom(grid: SampleGrid, hog: _Hog, *, worth_a_word: bool = False) -> Symp
 
 DETECTOR = Detector(
     kind="kernel_hog",
-    title="one task in the kernel",
+    title="one task keeps the kernel busy",
     reported_when="a thread, a program, a unit or the children of one parent spent 0.9 of a CPU in the kernel for a "
-    "second, on whatever cores, and more than before; or nobody alone did, and all who have more than before did "
-    "together. What it always had is background, 0.4 of a CPU for five seconds is what every busy web server has, and "
-    "tasks of one name that nobody started, with little on each core, are many small things: these are reported, as "
-    "`info`, only where a pattern is confirmed that explains it, or where half a CPU is new",
+    "second, on any cores, and more than before; or no single one did, but all whose use grew did "
+    "together. Three kinds of use count as background: what was always there; 0.4 of a CPU for five "
+    "seconds, as on every busy web server; and tasks that share only a name, with little on each core. "
+    "Background is reported, as `info`, only if a confirmed pattern explains it or half a CPU of it is "
+    "new",
     find=find,
     source="samples",
     role="hog",

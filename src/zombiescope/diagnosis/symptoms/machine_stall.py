@@ -29,8 +29,8 @@ def _symptom(cores: CoreGrid, pause: Pause) -> Symptom:
         DETECTOR,
         pause.from_us,
         pause.to_us,
-        f"{which} {len(cores.cpus)} cores took no interrupt for {pause.gap_us / 1000:.0f} ms at once: "
-        "the machine stood still",
+        f"{which} {len(cores.cpus)} cores took no interrupt for {pause.gap_us / 1000:.0f} ms at once: the machine "
+        "paused",
         "warning",
         group="the machine",
         facts={"gap_us": pause.gap_us, "cores": pause.cores},
@@ -40,7 +40,7 @@ def _symptom(cores: CoreGrid, pause: Pause) -> Symptom:
 
 DETECTOR = Detector(
     kind="machine_stall",
-    title="the machine stood still",
+    title="the machine paused",
     reported_when="most cores took no interrupt for the same half second or more, and the recorder lost nothing there",
     find=find,
     source="cores",

@@ -37,11 +37,11 @@ def find(facts: Facts) -> Iterator[Symptom]:
             text = f"{rate:,.0f} {words}, a second" if rate >= 10 else f"{rate:.1f} {words}, a second"
             yield _symptom(facts, name, severity, text)
     if found.counts["drop_slab"]:
-        text = "somebody wrote to drop_caches: that walks every memory cgroup, zombies included"
+        text = "a process wrote to drop_caches, which walks every memory cgroup, zombies included"
         yield _symptom(facts, "drop_slab", "info", text)
     kills = found.counts["oom_kill"]
     if kills and not any(event.kind == "oom_kill" for event in facts.events):
-        yield _symptom(facts, "oom_kill", "critical", f"the kernel killed {kills} processes for want of memory")
+        yield _symptom(facts, "oom_kill", "critical", f"the kernel OOM-killed {kills} processes")
 
 
 def _costs_time(facts: Facts) -> bool:
@@ -62,11 +62,11 @@ def _symptom(facts: Facts, counter: str, severity: Severity, text: str) -> Sympt
 
 DETECTOR = Detector(
     kind="reclaim",
-    title="memory had to be freed first",
-    reported_when="allocations stalled for memory or for compaction once a second or more, or tasks scanned 1,000 "
-    "pages a second, and that cost time: 1% by the kernel's account, or 0.05 of a CPU. Without that it is a note, as "
-    "are 10,000 pages a second scanned by kswapd, 100 a second from swap, and a write to drop_caches; a kill for want "
-    "of memory that no log line reports is critical",
+    title="tasks waited for memory to be freed",
+    reported_when="allocations stalled for memory or for compaction once per second or more, or tasks scanned 1,000 "
+    "pages per second, and that cost time: 1% by the kernel's account, or 0.05 of a CPU. Without that "
+    "cost it is a note, as are 10,000 pages per second scanned by kswapd, 100 per second from swap, and "
+    "a write to drop_caches; an OOM kill that no log line reports is critical",
     find=find,
     source="counters",
     role="victim",

@@ -19,7 +19,7 @@ def current(facts: Facts) -> str | None:
 def find(facts: Facts) -> Iterator[Symptom]:
     name = current(facts)
     if name in SLOW:
-        text = f"the time is read from {name}: each look at the clock takes a microsecond instead of a few dozen ns"
+        text = f"the clock is {name}: each read takes a microsecond instead of a few dozen ns"
         yield Symptom(DETECTOR, facts.start_us, facts.end_us, text, group="clock", facts={"clocksource": name})
 
 

@@ -149,7 +149,7 @@ def _waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> int | None:
 
 DETECTOR = Detector(
     kind="stall",
-    title="a core stood still",
+    title="a core took no interrupts",
     reported_when="one task held a core in the kernel for 100 ms to 1 s while others waited; or one core, not all at "
     "once, took no interrupt for 100 ms",
     find=find,

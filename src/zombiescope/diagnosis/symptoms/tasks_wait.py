@@ -91,8 +91,8 @@ def _subject(kind: str | None) -> Subject:
 DETECTOR = Detector(
     kind="tasks_wait",
     title="tasks wait",
-    reported_when="tasks waited in the kernel for 10 s without running at all, for something that stood still (a GPU "
-    "driver or a lock: 30 s; something that goes on: 120 s)",
+    reported_when="tasks waited in the kernel for 10 s without running at all, for something that made no progress (a "
+    "GPU driver or a lock: 30 s; otherwise 120 s)",
     find=find,
     source="waiting",
     role="victim",

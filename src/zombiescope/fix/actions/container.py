@@ -108,7 +108,7 @@ class _OfContainer:
         if known is None:
             raise ActionFailedError(f"container {self.name} does not exist any more")
         if known.id != before.get("id"):
-            raise ActionFailedError(f"{self.name} is another container by now: somebody made it anew")
+            raise ActionFailedError(f"{self.name} is a different container now: it was recreated")
         return known
 
 

@@ -82,7 +82,7 @@ class LimitRestarts:
     def undo(self, before: Mapping[str, Any]) -> None:
         found = self._read()
         if found not in (None, self.text):
-            raise ActionFailedError(f"{self.path} was changed by somebody since, and is left alone")
+            raise ActionFailedError(f"{self.path} was changed by another program since, and is left alone")
         try:
             safe_files.remove(self.path)
             with suppress(OSError):  # others have drop-ins there

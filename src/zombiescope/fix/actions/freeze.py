@@ -29,7 +29,7 @@ class FreezeSuspect:
 
     def touches(self) -> tuple[str, ...]:
         found = (read_stat(pid) for pid in freezer.pids(self._it.directory))
-        return bounded([f"{stat.comm} (pid {stat.pid}) stands still" for stat in found if stat is not None])
+        return bounded([f"{stat.comm} (pid {stat.pid}) is paused" for stat in found if stat is not None])
 
     def before(self) -> dict[str, Any]:
         return {"frozen": freezer.is_frozen(self._it)}

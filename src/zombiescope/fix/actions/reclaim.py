@@ -33,7 +33,7 @@ class ReclaimZombies:
 
     def __post_init__(self) -> None:
         if not isinstance(self.cgroup, str) or not self.cgroup.startswith("/") or ".." in self.cgroup.split("/"):
-            raise ValueError(f"{self.cgroup!r} is no path of a cgroup")
+            raise ValueError(f"{self.cgroup!r} is not a cgroup path")
 
     def arguments(self) -> dict[str, Any]:
         return {"cgroup": self.cgroup}
@@ -51,7 +51,7 @@ class ReclaimZombies:
         cores = format_list(quiet_cores.quiet_cores())
         lines = [f"{parent.file}, for at most {LIMIT_S:.0f} s"]
         if parent.held is None:
-            lines.append("what keeps them, and how much cache the living lose, cannot be told apart here")
+            lines.append("this kernel does not show what keeps them, or how much cache live cgroups lose")
         else:
             lines.append(f"{parent.held.file_bytes:,} bytes of page cache that removed cgroups hold")
             lines += cost(parent).lines

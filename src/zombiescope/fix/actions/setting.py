@@ -24,7 +24,7 @@ class WriteSetting:
     def __post_init__(self) -> None:
         plain = isinstance(self.path, str) and posixpath.normpath(self.path) == self.path
         if not plain or not self.path.startswith(_PLACES) or not self.path.isprintable():
-            raise ValueError(f"{self.path!r} is no setting of the kernel")
+            raise ValueError(f"{self.path!r} is not a kernel setting")
         if not isinstance(self.value, str) or not self.value.isprintable() or not 0 < len(self.value) <= _LONGEST:
             raise ValueError(f"{self.value!r} cannot be written to a setting")
 

@@ -29,7 +29,7 @@ class SuspendProcess:
 
     def __post_init__(self) -> None:
         if not isinstance(self.pid, int) or not isinstance(self.start_time_ticks, int) or self.pid <= 1:
-            raise ValueError(f"{self.pid!r} is no process that may be suspended")
+            raise ValueError(f"{self.pid!r} is not a process that may be suspended")
 
     def arguments(self) -> dict[str, Any]:
         return {"pid": self.pid, "start_time_ticks": self.start_time_ticks}
@@ -41,7 +41,7 @@ class SuspendProcess:
         stat = self._it()
         if stat is None:
             raise ActionFailedError(f"the process {self.pid} has ended")
-        return bounded([f"{stat.comm} (pid {stat.pid}) stands still; processes that it started go on"])
+        return bounded([f"{stat.comm} (pid {stat.pid}) is paused; its child processes continue"])
 
     def before(self) -> dict[str, Any]:
         stat = self._it()
@@ -57,7 +57,7 @@ class SuspendProcess:
         end = time.monotonic() + _STOPS_S
         while not self.is_applied():  # one in the kernel stops when it comes out of there
             if time.monotonic() > end:
-                raise ActionFailedError(f"pid {self.pid} was told to stop and has not yet: it is busy in the kernel")
+                raise ActionFailedError(f"pid {self.pid} has not stopped yet after SIGSTOP: it is busy in the kernel")
             time.sleep(0.01)
 
     def undo(self, before: Mapping[str, Any]) -> None:

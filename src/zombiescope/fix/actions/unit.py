@@ -48,7 +48,7 @@ class DisableUnit:
 
     def __post_init__(self) -> None:
         if not isinstance(self.unit, str) or _NAME.fullmatch(self.unit) is None or "." not in self.unit:
-            raise ValueError(f"{self.unit!r} is no name that systemd gives")
+            raise ValueError(f"{self.unit!r} is not a systemd unit name")
         if self.also is not None:  # from the log it is a list
             object.__setattr__(self, "also", tuple(map(str, self.also)))
 
@@ -118,7 +118,7 @@ class DisableUnit:
                 manager().enable([self.unit], runtime=was == "enabled-runtime")
             known = asked(self.unit)
             if not known.exists:
-                raise ActionFailedError(f"{self.unit} does not exist any more: somebody removed it")
+                raise ActionFailedError(f"{self.unit} no longer exists: it was removed")
             if before.get("is_running") and not known.is_running:
                 manager().start(self.unit)
             self._start_others(before.get("also"))

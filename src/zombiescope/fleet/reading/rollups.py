@@ -129,7 +129,7 @@ def read(store: ItemStore, item: Item, rows: Rows, damage: list[str]) -> None:
         if file.name.startswith(ROLLUP_FOLDER):
             _segment(store, file.name, day, rows, damage)
     if day.left_out:
-        damage.append(f"{day.left_out:,} rows of rollups are no time or name of one day")
+        damage.append(f"{day.left_out:,} rollup rows have no valid time or name for one day")
     rows["hours"] = [tables.row("hours", hour) for hour in day.hours.values()]
     rows["units"] = [
         (name[:MOST_OF_A_NAME], unit.cpu_ms, unit.kernel_ms, unit.busiest_minute_ms, unit.first_us)

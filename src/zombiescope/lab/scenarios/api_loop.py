@@ -20,7 +20,7 @@ class Api(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(sys.argv[2])
 def ask(connection, method, path, body=None):
-    connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+    connection.request(method, path, json.dumps(body) if body else None, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     data = answer.read()
     if answer.status >= 400 and answer.status not in (404, 409):
@@ -101,9 +101,9 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="api-loop",
     title="Zombie cgroups of a supervisor that asks Docker's API for containers",
-    does=f"starts a Docker of its own and a client of its API that creates up to {COUNT:,} short containers, each kept "
-    "by one page in a tmpfs, beside a monitor that is connected all the time; and drops the machine's slab caches "
-    "(vm.drop_caches=2) over and over, which walks them",
+    does=f"starts a private Docker daemon and a client of its API that creates up to {COUNT:,} short containers, each "
+    "kept by one page in a tmpfs, next to a monitor that is connected all the time; and repeatedly drops the "
+    "machine's slab caches (vm.drop_caches=2), which walks them",
     truth=Truth("zombie-memcg", "walker", "site-agent", IMAGE, never=(*RUNTIMES, "site-monitor")),
     script=SCRIPT,
     comm="starter",

@@ -30,8 +30,8 @@ def prepare(sandbox: Sandbox) -> list[str]:
 
 SCENARIO = Scenario(
     id="cgroup-litter",
-    title="Live cgroups that nobody removed",
-    does=f"makes {COUNT:,} empty memory cgroups, and lists and opens them over and over",
+    title="Live cgroups that were not removed",
+    does=f"makes {COUNT:,} empty memory cgroups, and repeatedly lists and opens them",
     truth=Truth("cgroup-litter", "scanner", "litterer"),
     script=SCRIPT,
     frames="6.18: kernfs_fop_readdir 33% in total, path_openat 33%, rb_next 7%, kernfs_dop_revalidate; "

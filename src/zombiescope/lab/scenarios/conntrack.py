@@ -12,7 +12,7 @@ check(libc.unshare(0x40000000))
 run("ip", "link", "set", "lo", "up")
 rules = ["table ip t {", "chain c {", "type filter hook output priority 0; policy accept;",
          "ct state new counter accept", "}",
-         "chain d {", "type filter hook input priority 0; policy drop;", "}", "}", ""]  # nobody answers
+         "chain d {", "type filter hook input priority 0; policy drop;", "}", "}", ""]  # no one answers
 run("nft", "-f", "-", input="\n".join(rules), text=True)
 sends = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
 packet = bytearray(struct.pack("!BBHHHBBH4s4sHHHH", 0x45, 0, 32, 0, 0, 64, 17, 0, b"\x7f\0\0\1", b"\x7f\0\0\1",
@@ -27,7 +27,7 @@ while True:
 SCENARIO = Scenario(
     id="conntrack",
     title="Ever new connections fill the connection table",
-    does="sends packets with random sources to itself in a network namespace of its own that tracks connections",
+    does="sends packets with random sources to itself in a separate network namespace that tracks connections",
     truth=Truth("conntrack", "connecter", "connecter"),
     script=SCRIPT,
     frames="6.18: nf_conntrack_in 23% in total, __nf_conntrack_confirm 9%, early_drop 9%",

@@ -19,8 +19,8 @@ while True:
 
 SCENARIO = Scenario(
     id="conntrack-lister",
-    title="An agent lists the connection table over and over",
-    does="asks for the connection table of a network namespace of its own, over and over",
+    title="An agent repeatedly lists the connection table",
+    does="repeatedly dumps the connection table of a separate network namespace",
     truth=Truth("conntrack", "ct-lister", "ct-lister"),
     script=SCRIPT,
     frames="6.18: ctnetlink_dump_table 87%, even when the table is empty",

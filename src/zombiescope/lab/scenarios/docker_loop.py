@@ -59,9 +59,9 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="docker-loop",
     title="Zombie cgroups of a script that runs containers in a loop",
-    does=f"starts a Docker of its own, in which a script runs up to {COUNT:,} short containers, each kept by one page "
-    "in a tmpfs, beside one that behaves and one that is restarted; and drops the machine's slab caches "
-    "(vm.drop_caches=2) over and over, which walks them",
+    does=f"starts a private Docker daemon, in which a script runs up to {COUNT:,} short containers, each kept by one "
+    "page in a tmpfs, next to a well-behaved one and one that is restarted; and repeatedly drops the machine's "
+    "slab caches (vm.drop_caches=2), which walks them",
     truth=Truth("zombie-memcg", "walker", "agent-loop", IMAGE, never=RUNTIMES),
     script=SCRIPT,
     comm="starter",

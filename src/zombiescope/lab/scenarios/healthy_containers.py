@@ -55,7 +55,7 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="healthy-containers",
     title="Containers come and go, one a second",
-    does="makes a container every second (a cgroup and namespaces of its own), runs a short program in it, and removes "
+    does="makes a container every second (with its own cgroup and namespaces), runs a short program in it, and removes "
     "it, as a runtime does",
     truth=Truth(None),
     script=SCRIPT,

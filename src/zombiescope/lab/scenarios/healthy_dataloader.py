@@ -120,7 +120,7 @@ wait_for_the_word()
 while True:
     job = os.fork()
     if job == 0:
-        (imitated_job if torch is None else torch_job)(time.monotonic() + job_s)
+        (torch_job if torch else imitated_job)(time.monotonic() + job_s)
         os._exit(0)
     os.waitpid(job, 0)
     for name in os.listdir(shm):

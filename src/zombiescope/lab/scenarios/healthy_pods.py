@@ -30,7 +30,7 @@ def make(path):
                 os.mkdir(place)
                 pass_down(os.path.dirname(place))
 
-def pass_down(place):  # version 2: whoever has children hands its controllers on
+def pass_down(place):  # version 2: a cgroup with children passes its controllers on
     for name in ("memory", "cpu", "pids"):
         try:
             open(f"{place}/cgroup.subtree_control", "r+").write(f"+{name}")

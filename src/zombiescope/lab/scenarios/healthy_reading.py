@@ -59,8 +59,8 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="healthy-reading",
     title="A dataset is read through the page cache",
-    does=f"writes a file of {SIZE >> 20} MB to the disk of temporary files, and two processes read it over and over, "
-    "with read() and through mappings",
+    does=f"writes a file of {SIZE >> 20} MB to the disk of temporary files, and two processes read it repeatedly, with "
+    "read() and through mappings",
     truth=Truth(None),
     script=SCRIPT,
     comm="dataset",

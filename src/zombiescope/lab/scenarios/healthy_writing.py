@@ -25,7 +25,7 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="healthy-writing",
     title="Checkpoints are written",
-    does=f"writes files of {128 * MB >> 20} MB to the disk of temporary files, syncs and replaces them, over and over",
+    does=f"repeatedly writes files of {128 * MB >> 20} MB to the disk of temporary files, syncs and replaces them",
     truth=Truth(None),
     script=SCRIPT,
     comm="checkpointer",

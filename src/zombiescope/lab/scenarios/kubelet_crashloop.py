@@ -62,10 +62,10 @@ def prepare(sandbox: Sandbox) -> list[str]:
 
 SCENARIO = Scenario(
     id="kubelet-crashloop",
-    title="Zombie cgroups of a pod that crashes for ever",
-    does="starts a Kubernetes of its own (etcd, kube-apiserver, containerd, kubelet), in which a pod crashes and is "
-    f"restarted, and each time makes and removes {TASKS} memory cgroups that a page in a tmpfs keeps; and drops the "
-    "machine's slab caches (vm.drop_caches=2) over and over, which walks them",
+    title="Zombie cgroups of a crash-looping pod",
+    does="starts a private Kubernetes (etcd, kube-apiserver, containerd, kubelet), in which a pod crashes and is "
+    f"restarted, and each time makes and removes {TASKS} memory cgroups that a page in a tmpfs keeps; and "
+    "repeatedly drops the machine's slab caches (vm.drop_caches=2), which walks them",
     truth=Truth("zombie-memcg", "walker", "leaky", IMAGE, "default/leaky", RUNTIMES),
     script=SCRIPT,
     comm="starter",

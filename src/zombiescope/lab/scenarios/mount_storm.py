@@ -29,8 +29,8 @@ def prepare(sandbox: Sandbox) -> list[str]:
 
 SCENARIO = Scenario(
     id="mount-storm",
-    title="A mount table of thousands, read over and over",
-    does=f"makes {COUNT:,} mounts in a mount namespace of its own and reads its mount table over and over",
+    title="A mount table of thousands, read repeatedly",
+    does=f"makes {COUNT:,} mounts in a separate mount namespace and reads its mount table repeatedly",
     truth=Truth("mount-storm", "mount-reader", "mount-reader"),
     script=SCRIPT,
     frames="6.18: show_mountinfo 91% in total, mangle_path 13%, prepend_path 9%",

@@ -26,7 +26,7 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="negative-dentries",
     title="A million names that do not exist",
-    does=f"asks for {COUNT:,} files that are not there, and watches their directory over and over",
+    does=f"asks for {COUNT:,} files that do not exist, and repeatedly watches their directory",
     truth=Truth("negative-dentries", "watcher", "watcher"),
     script=SCRIPT,
     frames="6.18: fsnotify_set_children_dentry_flags 98% < fsnotify_add_mark_locked < inotify_add_watch",

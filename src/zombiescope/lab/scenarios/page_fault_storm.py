@@ -25,8 +25,8 @@ touch()
 
 SCENARIO = Scenario(
     id="page-fault-storm",
-    title="Threads that fault for ever, and their mmap lock",
-    does="maps, touches and unmaps 64 MB in each of four threads, over and over",
+    title="Threads that fault without end, and their mmap lock",
+    does="repeatedly maps, touches and unmaps 64 MB in each of four threads",
     truth=Truth("page-fault-storm", "toucher", "toucher"),
     script=SCRIPT,
     frames="6.18: handle_mm_fault 63% in total, exc_page_fault 16%, clear_page_erms 12%, rwsem_down_write_slowpath",

@@ -35,7 +35,7 @@ while True:
 SCENARIO = Scenario(
     id="port-exhaustion",
     title="Local ports towards one server run out",
-    does="makes and drops connections to itself in a network namespace of its own until local ports run out",
+    does="makes and drops connections to itself in a separate network namespace until local ports run out",
     truth=Truth("port-exhaustion", "connecter", "connecter"),
     script=SCRIPT,
     frames="6.18: __inet_hash_connect",

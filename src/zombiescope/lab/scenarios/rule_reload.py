@@ -21,8 +21,8 @@ while True:
 
 SCENARIO = Scenario(
     id="rule-reload",
-    title="All firewall rules are replaced over and over",
-    does=f"replaces {RULES:,} firewall rules in a network namespace of its own, over and over",
+    title="All firewall rules are replaced repeatedly",
+    does=f"repeatedly replaces {RULES:,} firewall rules in a separate network namespace",
     truth=Truth("iptables-storm", "nft", "syncer"),
     script=SCRIPT,
     comm="syncer",

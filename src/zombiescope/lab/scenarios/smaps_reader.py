@@ -26,7 +26,7 @@ while True:
 SCENARIO = Scenario(
     id="smaps-reader",
     title="An agent reads smaps of a large process",
-    does="fills 2 GB of memory, and reads smaps_rollup of that process over and over",
+    does="fills 2 GB of memory, and repeatedly reads smaps_rollup of that process",
     truth=Truth("smaps-reader", "smaps-agent", "smaps-agent"),
     script=SCRIPT,
     frames="6.18: smaps_pte_range 39%, vm_normal_page 32%, smaps_account 16% < show_smaps_rollup",

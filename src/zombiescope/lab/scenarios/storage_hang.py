@@ -16,7 +16,7 @@ told, tell = os.pipe()
 opened, open_now = os.pipe()
 for number in range(3):
     if os.fork() == 0:
-        # The daemon is their parent: when it dies nobody holds its end, and whoever waits for it is free.
+        # The daemon is their parent: when it dies its end is closed, which frees the tasks that wait for it.
         server.close()
         dies_with_its_parent()
         name_is("trainer")
@@ -45,7 +45,7 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="storage-hang",
     title="A FUSE file system does not answer any more",
-    does="mounts a FUSE file system in a mount namespace of its own, lets its daemon hang, and three tasks read it",
+    does="mounts a FUSE file system in a separate mount namespace, lets its daemon hang, and three tasks read it",
     truth=Truth("storage-hang", "", "fuse-daemon"),
     script=SCRIPT,
     comm="fuse-daemon",

@@ -13,8 +13,8 @@ while True:
 
 SCENARIO = Scenario(
     id="thp-compaction",
-    title="Memory is compacted over and over",
-    does="asks the kernel to compact all memory (vm.compact_memory), over and over",
+    title="Memory is compacted repeatedly",
+    does="repeatedly makes the kernel compact all memory (vm.compact_memory)",
     truth=Truth("thp-compaction", "compacter", "compacter"),
     script=SCRIPT,
     frames="6.18: isolate_migratepages_block, isolate_freepages_block < compact_zone < sysctl_compaction_handler",

@@ -14,7 +14,7 @@ place = args[0]
 server = FuseServer(256 << 20, writeback=True)
 told, tell = os.pipe()
 if os.fork() == 0:
-    # The daemon is its parent: when it dies nobody holds its end, and whoever waits for it is free.
+    # The daemon is its parent: when it dies its end is closed, which frees the tasks that wait for it.
     server.close()
     dies_with_its_parent()
     name_is("checkpointer")
@@ -39,7 +39,7 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="writeback-stall",
     title="What was written does not get to the disk",
-    does="mounts a FUSE file system in a mount namespace of its own, whose daemon writes 128 kB/s; a task fills it",
+    does="mounts a FUSE file system in a separate mount namespace, whose daemon writes 128 kB/s; a task fills it",
     truth=Truth("writeback-stall", "", "slow-daemon"),
     script=SCRIPT,
     comm="slow-daemon",

@@ -40,9 +40,9 @@ def prepare(sandbox: Sandbox) -> list[str]:
 
 SCENARIO = Scenario(
     id="zombie-crashloop",
-    title="Zombie cgroups of a service that crashes for ever",
-    does=f"makes and removes {ROUNDS:,} memory cgroups, each kept by one cached page, and drops the machine's slab "
-    "caches (vm.drop_caches=2) over and over, which walks them",
+    title="Zombie cgroups of a crash-looping service",
+    does=f"makes and removes {ROUNDS:,} memory cgroups, each kept by one cached page, and repeatedly drops the "
+    "machine's slab caches (vm.drop_caches=2), which walks them",
     truth=Truth("zombie-memcg", "walker", "crasher.service"),
     script=SCRIPT,
     comm="init",

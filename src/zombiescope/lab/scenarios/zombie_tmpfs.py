@@ -32,8 +32,8 @@ def prepare(sandbox: Sandbox) -> list[str]:
 SCENARIO = Scenario(
     id="zombie-tmpfs",
     title="Zombie cgroups kept by files in /dev/shm",
-    does=f"makes and removes {COUNT:,} memory cgroups, each kept by one page in /dev/shm, and reclaims memory from "
-    "their parent over and over, which walks them",
+    does=f"makes and removes {COUNT:,} memory cgroups, each kept by one page in /dev/shm, and repeatedly reclaims "
+    "memory from their parent, which walks them",
     truth=Truth("zombie-memcg", "walker", "leaky"),
     script=SCRIPT,
     frames="6.18: mem_cgroup_iter 37%, shrink_node 27%, shrink_lruvec 25% < mem_cgroup_force_empty_write; "

@@ -10,7 +10,7 @@ CONTAINERS = 200
 LEAST = 1_500
 UNIT = """\
 [Unit]
-Description=The container agent of zombiescope's laboratory, which crashes for ever
+Description=The crash-looping container agent of zombiescope's lab
 StartLimitIntervalSec=0
 [Service]
 Delegate=yes
@@ -78,10 +78,10 @@ def prepare(sandbox: Sandbox) -> list[str]:
 
 SCENARIO = Scenario(
     id="zombie-unit",
-    title="Zombie cgroups of a systemd unit that crashes for ever",
-    does=f"starts a systemd unit of its own that makes and removes {CONTAINERS} memory cgroups, each kept by one page "
-    "in /dev/shm, crashes and is restarted; and drops the machine's slab caches (vm.drop_caches=2) over and over, "
-    "which walks them",
+    title="Zombie cgroups of a crash-looping systemd unit",
+    does=f"starts a separate systemd unit that makes and removes {CONTAINERS} memory cgroups, each kept by one tmpfs "
+    "page, crashes and is restarted; and repeatedly drops the machine's slab caches (vm.drop_caches=2), which walks "
+    "them",
     truth=Truth("zombie-memcg", "walker", "-agent.service"),
     script=SCRIPT,
     comm="starter",

@@ -58,7 +58,7 @@ class Permits:
                     return name
             else:
                 holders.append(str(_spec(lease).get("holderIdentity")))
-        who = ", ".join(holders) or "somebody who was quicker"
+        who = ", ".join(holders) or "another requester"
         raise ClusterError(f"{self._most} nodes may be worked on at once, and {who} is", "wait until it is back")
 
     def give_back(self) -> bool:

@@ -30,7 +30,7 @@ SOCKETS = {
 }
 """Runtime of a container -> file names of the sockets over which it is asked for."""
 SERVERS = frozenset({"dockerd", "containerd", "crio", "podman", "kubelet", "cri-dockerd", "systemd"})
-ELSEWHERE = "the recorder has a network namespace of its own, and unix sockets are listed for one namespace"
+ELSEWHERE = "the recorder has its own network namespace, and unix sockets are listed per namespace"
 LATEST_S = 1.0
 REUSED_S = 0.1
 LOOK_SHARE = 0.02

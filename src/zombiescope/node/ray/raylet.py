@@ -86,7 +86,7 @@ def open_of(uid: int, path: Path) -> int:
     try:
         status = os.fstat(seen)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != uid:
-            raise PermissionError(errno.EPERM, "it is no plain file of the raylet's user", str(path))
+            raise PermissionError(errno.EPERM, "it is not a regular file owned by the raylet's user", str(path))
         return os.open(f"/proc/self/fd/{seen}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     finally:
         os.close(seen)

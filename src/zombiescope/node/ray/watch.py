@@ -212,7 +212,7 @@ class Watch:
 def _how(raylet: Raylet, stopped: bool) -> str:
     """How a raylet ended, and what is not known of it."""
     if stopped:
-        return "its raylet was told to stop"
+        return "its raylet was stopped on request"
     if raylet.signal is not None:
         return (
             f"its raylet was killed by signal {raylet.signal} ({_signal_name(raylet.signal)}); the sender is not known"

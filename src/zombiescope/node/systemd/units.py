@@ -306,7 +306,7 @@ def _ending(state: UnitState) -> str:
 
 def _told(before: str | None, state: UnitState, new_run: bool) -> str:
     if state.active_state == "active" and before in ("active", "reloading"):
-        return "started anew" if new_run else "reloaded"
+        return "restarted" if new_run else "reloaded"
     if before == state.active_state:
         return f"ran and ended: {_ending(state)}"
     if state.active_state == "active":

@@ -102,7 +102,7 @@ def _refuse_plain(host: str, url: str) -> None:
         is_here = False
     if not is_here:
         raise PushError(
-            f"{url} is plain HTTP: whoever is on the way to it would read the token",
+            f"{url} is plain HTTP: anyone on the network path could read the token",
             "write https://, or give --plain-http if that network is yours alone",
         )
 

@@ -141,7 +141,7 @@ class ObjectTarget:
         except OSError as error:
             if _is_answer(error):
                 return None
-            raise self._error(f"cannot be asked for {name}", error) from error
+            raise self._error(f"did not return {name}", error) from error
 
     def size(self, name: str) -> int | None:
         try:
@@ -149,7 +149,7 @@ class ObjectTarget:
         except OSError as error:
             if _is_answer(error):
                 return None
-            raise self._error(f"cannot be asked for {name}", error) from error
+            raise self._error(f"did not return {name}", error) from error
         return None if found is None else int(found)
 
     def names(self, folder: str) -> list[str]:
@@ -161,7 +161,7 @@ class ObjectTarget:
         except OSError as error:
             if _is_answer(error):
                 return []
-            raise self._error(f"cannot be asked for {folder}", error) from error
+            raise self._error(f"did not list {folder}", error) from error
         return sorted(folder + each.base_name for each in found if each.type == FileType.File)
 
     def remove(self, name: str) -> bool:
@@ -189,7 +189,9 @@ def _file_system(target: str) -> tuple[Any, str]:
         return found, str(path)
     options = dict(parse_qsl(parts.query))
     if strange := options.keys() - _S3_OPTIONS:
-        raise ValueError(f"{sorted(strange)[0]} is no option of s3://; it has {', '.join(sorted(_S3_OPTIONS))}")
+        raise ValueError(
+            f"{sorted(strange)[0]} is not an option of s3://; the options are {', '.join(sorted(_S3_OPTIONS))}"
+        )
     if not parts.hostname:
         raise ValueError("there is no bucket in it; write s3://bucket/prefix")
     store = fs.S3FileSystem(

@@ -226,7 +226,7 @@ class Interpreter:
                 known.checked_s = now_s
                 known.stack = self._checked(known, now_s)
             return known.stack
-        raise StrangeError("a stack that does not stand still")
+        raise StrangeError("a stack that keeps changing")
 
     def _copy(self, tid: int, state: int, known: _Known) -> tuple[bytes, int] | None:
         """The data stack and the innermost frame, by one call; None where they are not where they were."""

@@ -178,7 +178,7 @@ def test_cores_that_stand_still_together_are_the_machine(tmp_path: Path, stalled
     assert [stall.cpu for stall in check.stalls] == ([None] if rule == "machine-stalled" else list(range(stalled)))
     assert {finding.rule for finding in check.findings} == {rule}
     if rule == "machine-stalled":
-        assert check.findings[0].why.startswith("3 of 4 cores took no interrupt for 600 ms at once: the machine stood")
+        assert check.findings[0].why.startswith("3 of 4 cores took no interrupt for 600 ms at once: the machine paused")
 
 
 def test_without_samples_nothing_is_said_about_stalls(tmp_path: Path) -> None:

@@ -227,7 +227,7 @@ def test_a_token_needs_a_dashboard_and_an_encrypted_way(tmp_path: Path) -> None:
     def problems(**given: Any) -> list[str]:
         return [what for _, what, _ in RaySection(token_file="/t", **given).problems()]
 
-    assert problems() == ["stands without ray.dashboard"]
+    assert problems() == ["is set without ray.dashboard"]
     assert problems(dashboard="http://head:8265") == ["would be sent to ray.dashboard unencrypted"]
     assert problems(dashboard="http://head:8265", plain_http=True) == []
     assert problems(dashboard="https://head:8265") == problems(dashboard="http://127.0.0.1:8265") == []

@@ -66,6 +66,4 @@ def _sysv(root: Root, files: UnitFiles, installed: set[str]) -> Unknown | None:
     if not alone:
         return None
     shown = ", ".join(alone[:5]) + (f" and {len(alone) - 5} more" if len(alone) > 5 else "")
-    return Unknown(
-        "/etc/init.d", f"scripts without a unit of their own: {shown}; systemd makes services of them at boot"
-    )
+    return Unknown("/etc/init.d", f"scripts without a unit: {shown}; systemd generates services for them at boot")
