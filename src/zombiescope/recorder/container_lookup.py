@@ -97,6 +97,7 @@ class ContainerLookup(Worker[Question, Answer]):
                 question.container,
                 runtime=question.runtime,
                 directory=question.directory,
+                pod_uid=question.pod_uid,
                 places=self._places,
                 root=root,
             )

@@ -3,6 +3,9 @@
     config.v2.json    Name ("/web"), Config.Image, Config.Labels, RestartCount, State.Running, .Restarting, .ExitCode
     hostconfig.json   RestartPolicy: Name ("", "no", "always", "unless-stopped", "on-failure"), MaximumRetryCount
 
+Labels name a pod only where the container's cgroup is below that pod's directory, which kubelet made: whoever makes an
+image may give it any label.
+
 The data root is /var/lib/docker unless /etc/docker/daemon.json or dockerd's command line say otherwise; a bundle knows
 it too, because /etc/hostname is mounted from there. With `--rm` all of it is deleted when the container ends.
 
@@ -24,27 +27,28 @@ PID_FILES = ("/run/docker.pid", "/var/run/docker.pid")
 CMDLINE_BYTES = 16_384
 
 
-def parse(data: bytes) -> Description | None:
-    """config.v2.json. None where it is none."""
+def parse(data: bytes, pod_uid: str | None = None) -> Description | None:
+    """config.v2.json of a container whose cgroup is that pod's. None where it is none."""
     config = files.document(data)
     state, settings = files.part(config, "State"), files.part(config, "Config")
     if "ID" not in config and not settings:
         return None
     labels = files.part(settings, "Labels")
+    kubelet = labels if pod_uid is not None and labels.get("io.kubernetes.pod.uid") in (None, pod_uid) else {}
     running = state.get("Running")
     is_waiting = state.get("Restarting") is True  # between two runs of a restart policy; Running is true as well
     is_over = is_waiting or (running is False and not _never(state.get("FinishedAt")))
     name = (files.text(config.get("Name")) or "").lstrip("/") or None
-    if labels.get("io.kubernetes.docker.type") == "podsandbox":
+    if kubelet.get("io.kubernetes.docker.type") == "podsandbox":
         name = SANDBOX
     return Description(
-        name=files.text(labels.get("io.kubernetes.container.name")) or name,
+        name=files.text(kubelet.get("io.kubernetes.container.name")) or name,
         image=files.text(settings.get("Image")),
         runtime="docker",
-        namespace=files.text(labels.get("io.kubernetes.pod.namespace")),
-        pod=files.text(labels.get("io.kubernetes.pod.name")),
-        pod_uid=files.text(labels.get("io.kubernetes.pod.uid")),
-        restarts=_restarts(config, labels),
+        namespace=files.text(kubelet.get("io.kubernetes.pod.namespace")),
+        pod=files.text(kubelet.get("io.kubernetes.pod.name")),
+        pod_uid=files.text(kubelet.get("io.kubernetes.pod.uid")),
+        restarts=_restarts(config, kubelet),
         manager=labelled.manager(labels),
         code=files.whole(state.get("ExitCode")) if is_over else None,
         running=running and not is_waiting if isinstance(running, bool) else None,
@@ -55,8 +59,8 @@ def _never(value: object) -> bool:
     return not isinstance(value, str) or value.startswith("0001-")
 
 
-def _restarts(config: dict[str, Any], labels: dict[str, Any]) -> int | None:
-    counted = files.whole(labels.get("annotation.io.kubernetes.container.restartCount"))
+def _restarts(config: dict[str, Any], kubelet: dict[str, Any]) -> int | None:
+    counted = files.whole(kubelet.get("annotation.io.kubernetes.container.restartCount"))
     return files.whole(config.get("RestartCount")) if counted is None else counted
 
 
@@ -113,10 +117,10 @@ def data_roots(root: str = "/") -> Iterator[str]:
     yield DATA_ROOT
 
 
-def read(directory: str, root: str = "/") -> Description | None:
+def read(directory: str, root: str = "/", pod_uid: str | None = None) -> Description | None:
     """From DATA-ROOT/containers/ID."""
     config = files.read(f"{directory}/config.v2.json", root)
-    found = parse(config.data) if config else None
+    found = parse(config.data, pod_uid) if config else None
     if found is None:
         return None
     host = files.read(f"{directory}/hostconfig.json", root)
@@ -124,17 +128,26 @@ def read(directory: str, root: str = "/") -> Description | None:
 
 
 def of_container(
-    container: str, hint: str | None = None, root: str = "/", learned: Iterable[str] = ()
+    container: str,
+    hint: str | None = None,
+    root: str = "/",
+    learned: Iterable[str] = (),
+    pod_uid: str | None = None,
 ) -> Description | None:
-    """By id; `hint` is the directory that its bundle names, `learned` are those of other containers."""
+    """By id; `hint` is the directory that its bundle names, `learned` are those of other containers, `pod_uid` is the
+    pod of its cgroup's path."""
     if not files.is_component(container):
         return None
-    if hint is not None and hint.endswith(f"/containers/{container}") and (found := read(hint, root)) is not None:
+    if (
+        hint is not None
+        and hint.endswith(f"/containers/{container}")
+        and (found := read(hint, root, pod_uid)) is not None
+    ):
         return found
     for place in learned:
-        if (found := read(f"{place}/{container}", root)) is not None:
+        if (found := read(f"{place}/{container}", root, pod_uid)) is not None:
             return found
     for data_root in dict.fromkeys(data_roots(root)):
-        if (found := read(f"{data_root}/containers/{container}", root)) is not None:
+        if (found := read(f"{data_root}/containers/{container}", root, pod_uid)) is not None:
             return found
     return None

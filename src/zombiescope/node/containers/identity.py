@@ -6,6 +6,8 @@ stands in docs/design/0019.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from zombiescope.node.containers import bundle, docker, exits, files, pods, storage
 from zombiescope.node.containers.description import Description
 from zombiescope.node.containers.places import Places
@@ -26,7 +28,7 @@ def describe(
     root: str = "/",
 ) -> Description:
     """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `cgroup` is its
-    directory."""
+    directory, `pod_uid` the pod of its path: kubelet makes that directory, and without it nothing is a pod's."""
     if runtime in _BY_NAME:
         return Description(name=files.text(container), runtime=runtime)
     places = places or Places()
@@ -35,15 +37,23 @@ def describe(
     told = told or (bundle.of_members(cgroup, container, root) if cgroup is not None else None)
     if told is not None and told.is_roots:
         places.found_bundle(told.directory, container)
-    found = told.description if told else Description()
+    found = _outside_pods(told.description, pod_uid) if told else Description()
     if runtime in ("docker", "ecs", None) and (told is None or told.description.runtime in (None, "docker")):
         hint = told.docker_directory if told and told.is_roots else None
-        found = found.filled(docker.of_container(container, hint, root, places.docker) or Description())
+        found = found.filled(docker.of_container(container, hint, root, places.docker, pod_uid) or Description())
         places.found_docker(found.directory, container)
     if (found.runtime or runtime) in _SHARED_STORAGE and (found.name is None or found.image is None):
         found = found.filled(storage.of_container(container, root) or Description())
     found = found.filled(Description(runtime=runtime, pod_uid=pod_uid))
     return _with_pod(found, root) if found.pod_uid else found
+
+
+def _outside_pods(told: Description, pod_uid: str | None) -> Description:
+    """Without what annotations say of a pod that it is not in: an image brings its own, and Podman passes them on."""
+    if pod_uid is not None and told.pod_uid in (None, pod_uid):
+        return told
+    name = None if told.name == bundle.SANDBOX else told.name
+    return replace(told, name=name, namespace=None, pod=None, pod_uid=None, restarts=None)
 
 
 def _with_pod(found: Description, root: str) -> Description:
@@ -60,12 +70,18 @@ def _with_pod(found: Description, root: str) -> Description:
 
 
 def ending(
-    container: str, *, runtime: str | None, directory: str | None, places: Places | None = None, root: str = "/"
+    container: str,
+    *,
+    runtime: str | None,
+    directory: str | None,
+    pod_uid: str | None = None,
+    places: Places | None = None,
+    root: str = "/",
 ) -> Description:
     """What is left when its cgroup is gone: the exit code and how often it was restarted."""
     if runtime in ("crio", "podman"):
         return Description(code=exits.of_container(container, root))
     if runtime in ("docker", "ecs", None):
-        left = docker.of_container(container, directory, root, places.docker if places else ())
+        left = docker.of_container(container, directory, root, places.docker if places else (), pod_uid)
         return Description(code=left.code, restarts=left.restarts, running=left.running) if left else Description()
     return Description()

@@ -56,6 +56,21 @@ def test_the_container_that_holds_a_pod_has_the_name_kubelet_gives_it() -> None:
     assert found.description.name == "POD"
 
 
+@pytest.mark.parametrize(("pod_uid", "pod"), [(UID, "trainer-0"), (None, None), (UID.replace("0", "f"), None)])
+@pytest.mark.parametrize("annotations", [CONTAINERD, {**CONTAINERD, "io.kubernetes.cri.container-type": "sandbox"}])
+def test_annotations_of_an_image_make_no_pod_of_it(
+    tmp_path: Path, annotations: dict[str, str], pod_uid: str | None, pod: str | None
+) -> None:
+    """Podman passes on what the image's maker wrote; kubelet's directory in the path of the cgroup he does not make."""
+    place = tmp_path / "run/containers/storage/overlay-containers" / ID / "userdata"
+    place.mkdir(parents=True)
+    (place / "config.json").write_bytes(spec({**annotations, "io.container.manager": "libpod"}))
+    found = identity.describe(ID, runtime="podman", pod_uid=pod_uid, pid=1, root=str(tmp_path))
+    assert (found.pod, found.pod_uid) == (pod, pod_uid)
+    assert found.namespace == ("team-a" if pod else None)
+    assert pod or found.name != "POD"
+
+
 def test_docker_mounts_tell_where_its_files_are() -> None:
     mounts = [
         {"destination": "/proc", "source": "proc"},

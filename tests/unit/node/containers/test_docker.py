@@ -73,9 +73,25 @@ def test_a_pods_container_of_old_kubelets() -> None:
         "io.kubernetes.pod.namespace": "team-a", "io.kubernetes.pod.uid": "u1",
         "annotation.io.kubernetes.container.restartCount": "7",
     }  # fmt: skip
-    found = docker.parse(config(labels=labels))
+    found = docker.parse(config(labels=labels), "u1")
     assert found is not None
     assert (found.name, found.namespace, found.pod, found.restarts) == ("trainer", "team-a", "trainer-0", 7)
+
+
+@pytest.mark.parametrize("pod_uid", [None, "u2"])
+def test_an_image_that_calls_itself_a_pod_is_none(tmp_path: Path, pod_uid: str | None) -> None:
+    """Whoever makes an image chooses its labels; kubelet's directory in the path of the cgroup he does not make."""
+    labels = {
+        "io.kubernetes.container.name": "kube-apiserver", "io.kubernetes.pod.name": "kube-apiserver-head",
+        "io.kubernetes.pod.namespace": "kube-system", "io.kubernetes.pod.uid": "u1",
+        "annotation.io.kubernetes.container.restartCount": "7", "io.kubernetes.docker.type": "podsandbox",
+    }  # fmt: skip
+    directory = f"/var/lib/docker/containers/{ID}"
+    root = node(tmp_path, directory, labels=labels)
+    found = identity.describe(ID, runtime="docker", pod_uid=pod_uid, pid=1, root=root)
+    assert (found.name, found.namespace, found.pod, found.pod_uid) == ("agent", None, None, pod_uid)
+    assert found.restarts == 3
+    assert identity.ending(ID, runtime="docker", directory=directory, pod_uid=pod_uid, root=root).restarts == 3
 
 
 @pytest.mark.parametrize(
