@@ -21,6 +21,7 @@ from tests.helpers.recorder_process import recording
 
 from zombiescope.kernel.cgroup import hierarchies, of_controller
 from zombiescope.lab.docker import PROGRAMS
+from zombiescope.store.container_names import SHORT_ID
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(600)]
 
@@ -206,8 +207,8 @@ def test_frozen_the_leak_ends_and_begins_again_when_it_is_let_go(told: Told) -> 
 
 def test_the_plan_ends_the_container_and_never_the_runtime(told: Told) -> None:
     commands = [step["command"] for step in told.plan["steps"]]
-    assert "docker update --restart=no agent" in commands
-    assert "docker stop agent" in commands
+    assert f"docker update --restart=no {told.id[:SHORT_ID]}" in commands
+    assert f"docker stop {told.id[:SHORT_ID]}" in commands
     assert not any("dockerd" in (one or "") or "containerd" in (one or "") for one in commands)
     assert told.states["planned"] == {"agent": ("always", True), "steady": ("no", True)}
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from zombiescope.diagnosis.sample_index import TASK_COLUMNS, SampledTask
+from zombiescope.node.containers.runtimes import is_claimed, verified_owner
 from zombiescope.query import stacks
 from zombiescope.query.stacks import Stacks
 from zombiescope.store import container_names, schema
@@ -81,11 +82,22 @@ class Dictionaries:
         return {row[0]: row[1:] for row in self._rows(schema.SERIES, part, _SERIES)}
 
     def _read_tasks(self, part: Part) -> dict[int, SampledTask]:
-        return {row[0]: SampledTask(*row[1:]) for row in self._rows(schema.TASKS, part, ("task", *TASK_COLUMNS))}
+        root = self._recording.node.get("cgroup_root")
+        node = root if isinstance(root, str) else ""
+        rows = self._rows(schema.TASKS, part, ("task", *TASK_COLUMNS))
+        return {row[0]: _verified(SampledTask(*row[1:]), node) for row in rows}
 
     def _rows(self, table: schema.Table, part: Part, names: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
         for rows in self._recording.batches(table.name, None, None, names, parts=[part]):
             yield from zip(*(rows.column(name).to_pylist() for name in names), strict=True)
+
+
+def _verified(task: SampledTask, node: str) -> SampledTask:
+    """Recorders of before took the innermost container of a path, which a process in the outermost may choose."""
+    if not task.container or not task.cgroup or not is_claimed(task.cgroup, node):
+        return task
+    who = verified_owner(task.cgroup, node)
+    return task._replace(container=who.container, pod=who.pod_uid)
 
 
 def _name(tasks: dict[int, SampledTask], names: container_names.ContainerNames) -> None:

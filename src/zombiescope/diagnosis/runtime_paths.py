@@ -53,9 +53,9 @@ class RuntimePaths:
         return requests(self._where(lambda path: path.startswith(f"{above}/")))
 
     def named(self, actor: Actor) -> Actor:
-        """With the names of its container, where that is known."""
+        """With the names of its container, where that is known and it is in there."""
         container = self._by_id.get(actor.container or "")
-        return actor if container is None else with_names(actor, container)
+        return actor if container is None or not is_in(actor.cgroup, container) else with_names(actor, container)
 
     def _at(self, path: str) -> list[Container]:
         exact = self._by_path.get(path)

@@ -40,6 +40,7 @@ def sees_node_paths(number: int, root: str = "/") -> bool:
     return namespaces.in_host_cgroup_namespace(root) or _depth(number, root) is not None
 
 
+@lru_cache(maxsize=8)
 def node_root(root: str = "/") -> str:
     """The cgroup that the node's own systemd runs below: "" on a machine; where the node is a container (kind, LXC),
     that container's."""

@@ -13,8 +13,9 @@ from zombiescope.kernel import cgroup, cgroup_namespace, host
 from zombiescope.kernel.cgroup import Hierarchy
 from zombiescope.kernel.cgroup_census import MAX_DEPTH, CgroupCounter, MemoryCgroups, Refused, walk_directories
 from zombiescope.kernel.cgroup_leaf import LeafStats, NotALeafError, leaf_stats, read_cost
-from zombiescope.kernel.cgroup_path import normalise, owner
+from zombiescope.kernel.cgroup_path import normalise
 from zombiescope.kernel.process import printable
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.recorder import dying
 from zombiescope.recorder.churn import Churn
 from zombiescope.recorder.containers import ContainerTracker
@@ -51,6 +52,7 @@ class CgroupTracker:
         self, batch: Batch, sources: Sources, comm_of: Callable[[int], str | None], now_us: int, root: str = "/"
     ) -> None:
         self._root = root
+        self._node_root = cgroup_namespace.node_root(root)
         self._batch = batch
         self._sources = sources
         self._census = CgroupCounter(root)
@@ -168,7 +170,7 @@ class CgroupTracker:
         if news is None:
             return ()
         count, seconds = news
-        who = owner(path)
+        who = verified_owner(path, self._node_root)
         line = self.ledger.line_of(path)
         creator = line.creator if line else None
         text = f"{count} cgroups removed in {seconds:.0f} s at {name}" + (
@@ -217,7 +219,7 @@ class CgroupTracker:
     def _write_lines(self, wall_us: int) -> None:
         exact = int(self.ledger.exact)
         for line in self.ledger.take_changed():
-            who, place = line.creator, owner(line.path)
+            who, place = line.creator, verified_owner(line.path, self._node_root)
             row = (
                 wall_us, line.path, line.dying, line.created, line.removed, line.released, exact,
                 who.comm if who else None, who.pid if who else None,

@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from zombiescope.kernel import process
-from zombiescope.kernel.cgroup_path import Owner, normalise, owner
+from zombiescope.kernel import cgroup_namespace, process
+from zombiescope.kernel.cgroup_path import Owner, normalise
 from zombiescope.kernel.process import Process
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.recorder.ledger import Creator
 
 MAX_KNOWN = 512
@@ -40,6 +41,7 @@ class Creators:
     ) -> None:
         self._comm_of = comm_of
         self._root = root
+        self._node_root = cgroup_namespace.node_root(root)
         self._now_s = now_s
         self._known: dict[int, _Known] = {}
 
@@ -62,7 +64,7 @@ class Creators:
         if len(self._known) >= MAX_KNOWN:
             self._known.clear()
         found = process.read(pid, self._root, cmdline=False)
-        who = _owner(found, path) if found is not None else Owner()
+        who = _owner(found, path, self._node_root) if found is not None else Owner()
         started = found.start_time_ticks if found is not None else None
         name = comm or (found.comm if found is not None else None)
         uid, exe = (None, None) if found is None else (found.uid, found.exe)
@@ -70,8 +72,8 @@ class Creators:
         return known
 
 
-def _owner(found: Process, made: str) -> Owner:
-    owners = [owner(path) for path in _places(found, made)]
+def _owner(found: Process, made: str, node: str) -> Owner:
+    owners = [verified_owner(path, node) for path in _places(found, made)]
     unit = next((one.unit for one in owners if one.unit), None)
     container = next((one.container for one in owners if one.container), None)
     return Owner(unit=unit, container=container)

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zombiescope.kernel import process
-from zombiescope.kernel.cgroup_path import Owner, owner
+from zombiescope.kernel import cgroup_namespace, process
+from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.nvml import MOST_PROCESSES, GpuProcess
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.store import schema
 
 MUCH_BYTES = 256 << 20
@@ -79,7 +80,7 @@ class Tenants:
     def _came(self, one: GpuProcess, ticks: int | None) -> Tenant:
         found = None if ticks is None else process.read(one.pid, self._root, cmdline=False)
         path = None if found is None else _cgroup(found)
-        who = Owner() if path is None else owner(path)
+        who = Owner() if path is None else verified_owner(path, cgroup_namespace.node_root(self._root))
         comm = None if found is None else found.comm
         tenant = Tenant(self._gpu, one.pid, ticks, one.memory_bytes, comm, path, who.unit, who.container, who.pod_uid)
         self._known[one.pid] = tenant

@@ -9,10 +9,12 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
-from zombiescope.kernel import process
-from zombiescope.kernel.cgroup_path import Owner, owner
+from zombiescope.kernel import cgroup_namespace, process
+from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import Process
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.recorder.worker import Worker
 from zombiescope.symbols.maps import Mapping, recorded
 from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
@@ -99,6 +101,7 @@ class Lookup(Worker[Question, Answer]):
         self._memory_hierarchy = memory_hierarchy
         self._cpu_hierarchy = cpu_hierarchy
         self._root = root
+        self._owner = partial(verified_owner, node=cgroup_namespace.node_root(root))
         self._resolver = resolver
         self._processes = KnownProcesses(root)
         self.refused = 0
@@ -133,9 +136,10 @@ class Lookup(Worker[Question, Answer]):
                 found.comm if question.tid == question.pid else _thread_comm(question.pid, question.tid) or found.comm
             )
         cgroup = best_cgroup(found.cgroups, self._memory_hierarchy) if found is not None else question.cgroup_hint
-        who = owner(cgroup) if cgroup else Owner()
+        who = self._owner(cgroup) if cgroup else Owner()
         if found is not None and who.unit is None and who.container is None:
-            who = next((one for path in found.cgroups.values() if (one := owner(path)).unit or one.container), who)
+            owners = map(self._owner, found.cgroups.values())
+            who = next((one for one in owners if one.unit or one.container), who)
         limited = found.cgroups.get(self._cpu_hierarchy) if found is not None and self._cpu_hierarchy else None
         return TaskAnswer(question, found, cgroup, who, comm, None if limited in (cgroup, "/") else limited)
 

@@ -16,11 +16,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from zombiescope.kernel import process, rank_environment
-from zombiescope.kernel.cgroup_path import Owner, owner
+from zombiescope.kernel import cgroup_namespace, process, rank_environment
+from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import printable
 from zombiescope.kernel.process_memory import ProcessMemory
 from zombiescope.kernel.procfile import names_in, number, read_file, read_link
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.symbols.python import runtime
 from zombiescope.symbols.python.memory import StrangeError, UnsupportedError
 from zombiescope.symbols.python.walk import Interpreter, Stack, Tally
@@ -152,7 +153,7 @@ def _rank(pid: int) -> dict[str, Any] | None:
     said = rank_environment.rank(variables, path)
     if said is None or (_runs_python(found.ppid) and _has_rank_of(variables, found.ppid)):
         return None
-    who = owner(path) if path else Owner()
+    who = verified_owner(path, cgroup_namespace.node_root()) if path else Owner()
     try:
         uid: int | None = Path(f"/proc/{pid}").stat().st_uid
     except OSError:

@@ -11,7 +11,7 @@ from tests.helpers.scenes import SYSCALL, Scene
 
 from zombiescope.diagnosis.carriers import is_carrier, is_genuine
 from zombiescope.diagnosis.incident import Actor, Cause
-from zombiescope.node.containers.runtimes import is_claimed
+from zombiescope.node.containers.runtimes import is_claimed, verified_owner
 
 READ = f"{' '.join(SYSCALL)} vfs_read seq_read memcg_numa_stat_show mem_cgroup_nr_lru_pages"
 FORK = f"{' '.join(SYSCALL)} __do_sys_clone kernel_clone copy_process dup_mm dup_mmap copy_page_range"
@@ -136,6 +136,53 @@ def test_a_carrier_is_known_by_user_program_and_unit_together(who: Actor, carrie
 )
 def test_an_id_is_believed_only_where_runtimes_make_directories(path: str, claimed: bool) -> None:
     assert is_claimed(path) is claimed
+
+
+POD = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("path", "container", "pod"),
+    [
+        (f"/docker/{MINE}/program", MINE, None),
+        (f"/kubepods.slice/kubepods-pod{POD.replace('-', '_')}.slice/cri-containerd-{MINE}.scope", MINE, POD),
+        (f"/kubepods/burstable/pod{POD}/{MINE}/docker/{VICTIM}", MINE, POD),
+        (f"/docker/{MINE}/docker-{VICTIM}.scope", MINE, None),
+        (f"/docker/{MINE}/kubepods/pod{POD}/{VICTIM}", MINE, None),
+        (f"/system.slice/docker-{MINE}.scope/kubepods/pod{POD}/{VICTIM}", MINE, None),
+        (f"/lxc.payload.web/docker/{VICTIM}", "web", None),
+        (f"{USER}/docker-{VICTIM}.scope", None, None),
+        (f"{USER}/docker-{MINE}.scope/docker/{VICTIM}", None, None),
+        (f"{USER}/kubepods/pod{POD}/job", None, None),
+        (f"/system.slice/ci-runner.service/docker-{VICTIM}.scope", None, None),
+        (f"/system.slice/ci-runner.service/kubepods/pod{POD}/job", None, None),
+        (f"/system.slice/containerd.service/kubepods-pod{POD}.slice:cri-containerd:{MINE}", MINE, POD),
+    ],
+)
+def test_a_process_belongs_to_whoever_made_room_for_its_directories(
+    path: str, container: str | None, pod: str | None
+) -> None:
+    """The kernel says in which directory a process is; of the names in its path only the outermost are not its own."""
+    who = verified_owner(path)
+    assert (who.container, who.pod_uid) == (container, pod)
+    node = f"/docker/{'c' * 64}"
+    inside = verified_owner(f"{node}{path}", node)
+    assert (inside.container, inside.pod_uid) == (container, pod)
+    assert verified_owner(f"{node}{path}").container == "c" * 64, "seen from the machine that the node runs on"
+
+
+@pytest.mark.parametrize(
+    "cgroup", [f"/docker/{MINE}/docker-{VICTIM}.scope", f"/system.slice/ci-runner.service/docker-{VICTIM}.scope"]
+)
+def test_a_hog_in_a_directory_with_anothers_id_is_not_called_by_its_name(tmp_path: Path, cgroup: str) -> None:
+    """Also in recordings of versions before, which took the innermost id of the path."""
+    work = f"{' '.join(SYSCALL)} vfs_read seq_read show_smap smap_gather_stats"
+    made = Scene().vmstat().hog(work, "evil", pid=4711, uid=0, cgroup=cgroup, container=VICTIM)
+    known = {"name": "prod-db", "image": "postgres:16", "restart_policy": "always", "runs": 9}
+    made.made.container(START_US + SECOND, VICTIM, cgroup=f"/docker/{VICTIM}", **known)
+    causes = [cause for one in made.diagnose(tmp_path).incidents for cause in one.causes]
+    assert causes
+    assert all(who is None or who.container_name is None for one in causes for who in (one.hog, one.culprit))
 
 
 def test_the_container_that_a_node_runs_in_claims_nothing() -> None:

@@ -96,11 +96,12 @@ def _first(notes: dict[str, Any], keys: tuple[str, ...]) -> str | None:
 
 
 def _runtime(notes: dict[str, Any]) -> str | None:
+    """Podman gives annotations of CRI-O's to its containers as well."""
+    if notes.get("io.container.manager") == "libpod":
+        return "podman"
     if any(key.startswith("io.kubernetes.cri-o.") for key in notes):
         return "crio"
-    if any(key.startswith(("io.kubernetes.cri.", "nerdctl/")) for key in notes):
-        return "containerd"
-    return "podman" if notes.get("io.container.manager") == "libpod" else None
+    return "containerd" if any(key.startswith(("io.kubernetes.cri.", "nerdctl/")) for key in notes) else None
 
 
 def _crio_name(notes: dict[str, Any]) -> str | None:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from zombiescope.kernel import process, procfile
-from zombiescope.kernel.cgroup_path import Owner, owner
+from zombiescope.kernel import cgroup_namespace, process, procfile
+from zombiescope.kernel.cgroup_path import Owner
 from zombiescope.kernel.process import Process
 from zombiescope.kernel.procfile import at
 from zombiescope.node.containers import client, files
 from zombiescope.node.containers.client import Client
+from zombiescope.node.containers.runtimes import verified_owner
 
 MAX_STEPS = 8
 MAX_PROCESSES = 1 << 16
@@ -92,11 +93,11 @@ def _requester(found: Process, root: str) -> Requester:
         found = parent
         if found.comm not in WRAPPERS and found.comm not in client.PROGRAMS:
             break
-    return _of(found)
+    return _of(found, root)
 
 
-def _of(found: Process, how: str = "command line") -> Requester:
-    owner = unit_of(found)
+def _of(found: Process, root: str, how: str = "command line") -> Requester:
+    owner = unit_of(found, root)
     container = None if owner.unit else owner.container
     return Requester(found.comm, found.pid, owner.unit, files.text(found.cmdline, COMMAND_TEXT), container, how)
 
@@ -109,11 +110,11 @@ def connected(pid: int, root: str = "/") -> Requester | None:
         return None
     if found.comm in client.PROGRAMS:
         return replace(_requester(found, root), how="socket")
-    return _of(found, "socket")
+    return _of(found, root, "socket")
 
 
-def unit_of(found: Process) -> Owner:
+def unit_of(found: Process, root: str = "/") -> Owner:
     """Whose a process is: systemd's own hierarchy says it where there is one."""
     paths = [found.systemd_cgroup] if found.systemd_cgroup else []
-    owners = [owner(path) for path in [*paths, *found.cgroups.values()]]
+    owners = [verified_owner(path, cgroup_namespace.node_root(root)) for path in [*paths, *found.cgroups.values()]]
     return next((one for one in owners if one.unit or one.container), Owner())

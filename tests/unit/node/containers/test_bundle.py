@@ -71,6 +71,12 @@ def test_annotations_of_an_image_make_no_pod_of_it(
     assert pod or found.name != "POD"
 
 
+def test_podman_is_known_beside_annotations_that_it_shares_with_crio() -> None:
+    found = bundle.parse(spec({"io.container.manager": "libpod", "io.kubernetes.cri-o.TTY": "false"}))
+    assert found is not None
+    assert found.description.runtime == "podman"
+
+
 def test_docker_mounts_tell_where_its_files_are() -> None:
     mounts = [
         {"destination": "/proc", "source": "proc"},
