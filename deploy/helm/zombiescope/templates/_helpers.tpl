@@ -62,19 +62,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- toYaml (mergeOverwrite $chart (deepCopy .Values.config)) -}}
 {{- end }}
 
-{{/* Ports of the addresses in the configuration: what a NetworkPolicy has to let out. An address in a Secret is https. */}}
+{{/* Ports of the addresses in the configuration: what a NetworkPolicy has to let out. An address in a Secret is https; an
+object store of one's own is an endpoint_override behind the bucket; what is switched off asks nobody. */}}
 {{- define "zombiescope.configuredPorts" -}}
 {{- $config := .Values.config -}}
 {{- $ports := list -}}
 {{- range $place := list (list "webhook" "url") (list "profiles" "url") (list "ray" "dashboard") (list "shipping" "target") -}}
-{{- $address := get (get $config (first $place) | default dict) (last $place) | default "" | toString -}}
-{{- $named := regexFind ":[0-9]+(/|$)" $address -}}
+{{- $address := get (get $config (first $place) | default dict) (last $place) | default "" | toString | replace "%3A" ":" -}}
+{{- $named := regexFind ":[0-9]+([/?&]|$)" $address -}}
 {{- if $named -}}{{- $ports = append $ports (int (regexFind "[0-9]+" $named)) -}}
-{{- else if hasPrefix "http://" $address -}}{{- $ports = append $ports 80 -}}
+{{- else if or (hasPrefix "http://" $address) (contains "scheme=http&" (printf "%s&" $address)) -}}{{- $ports = append $ports 80 -}}
 {{- else if contains "://" $address -}}{{- $ports = append $ports 443 -}}
 {{- end -}}
 {{- end -}}
 {{- if get (get $config "webhook" | default dict) "url_file" -}}{{- $ports = append $ports 443 -}}{{- end -}}
-{{- if not (get (get $config "ray" | default dict) "dashboard") -}}{{- $ports = append $ports 8265 -}}{{- end -}}
+{{- $ray := get $config "ray" | default dict -}}
+{{- if and (ne (get $ray "enabled" | toString) "false") (not (get $ray "dashboard")) -}}{{- $ports = append $ports 8265 -}}{{- end -}}
 {{- $ports | uniq | toJson -}}
 {{- end }}

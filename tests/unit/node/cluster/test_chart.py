@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,11 @@ def test_a_policy_lets_out_names_the_api_server_and_what_is_configured() -> None
         '"shipping":{"target":"s3://b/x"},"ray":{"dashboard":"none"}}'
     )
     assert egress(configured)[2] == {9093, 4040, 443}
+    store = "s3://b/x?endpoint_override={}&scheme=http"
+    for address, port in (("minio.s3:9000", 9000), ("minio%3A9000", 9000), ("minio", 80)):
+        given = json.dumps({"shipping": {"target": store.format(address)}, "ray": {"enabled": False}})
+        assert egress(f"config={given}")[2] == {port}
+    assert egress('config={"ray":{"enabled":false}}') == [{53}, {443, 6443}]
     more = 'networkPolicy={"egress":[{"ports":[{"port":4318,"protocol":"TCP"}]}]}'
     assert egress(more)[3] == {4318}
 
@@ -153,6 +159,22 @@ def test_a_digest_stands_over_the_tag() -> None:
 def test_names_follow_the_release_and_can_be_chosen() -> None:
     named = {one["metadata"]["name"] for one in chart.objects('fullnameOverride="node-recorder"')}
     assert named <= {"node-recorder", "node-recorder-test"}
+
+
+RECOMMENDED = ("name", "instance", "version", "component", "part-of", "managed-by")
+
+
+def test_every_object_has_the_recommended_labels_and_those_of_the_user() -> None:
+    each = 'metrics={"podMonitor":{"enabled":true},"prometheusRule":{"enabled":true},"dashboard":{"enabled":true}}'
+    found = chart.objects(*EVERYTHING, each)
+    assert len(found) >= 16
+    wanted = {f"app.kubernetes.io/{name}" for name in RECOMMENDED} | {"helm.sh/chart", "a"}
+    for one in found:
+        assert wanted <= set(one["metadata"]["labels"]), one["kind"]
+    (daemons,) = chart.of_kind(found, "DaemonSet")
+    (test,) = chart.of_kind(found, "Pod")
+    selected = daemons["spec"]["selector"]["matchLabels"].items()
+    assert not selected <= test["metadata"]["labels"].items()
 
 
 def monitor(*settings: str) -> dict[str, Any]:
@@ -204,6 +226,19 @@ def test_every_value_is_in_the_charts_page() -> None:
     page = (CHART / "README.md").read_text()
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     assert [name for name in values if f"| `{name}" not in page] == []
+
+
+def test_every_value_says_what_it_is_for() -> None:
+    rows = [line for line in (CHART / "README.md").read_text().splitlines() if line.startswith("| `")]
+    assert len(rows) > 70
+    assert [line for line in rows if not line.rsplit("|", 2)[1].strip()] == []
+
+
+def test_the_page_of_values_is_written_from_the_values() -> None:
+    written = subprocess.run(
+        [sys.executable, ROOT / "scripts/chart_page.py", CHART], capture_output=True, text=True, check=True
+    ).stdout
+    assert (CHART / "README.md").read_text() == written, "make deploy writes it"
 
 
 def test_a_limit_of_memory_is_always_there() -> None:
