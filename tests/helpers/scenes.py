@@ -62,6 +62,8 @@ class Scene:
     runs: list[Runs] = field(default_factory=list)
     modes: dict[tuple[int, str], float] = field(default_factory=dict)
     """(core, mode or column of `cores`) -> ratio, or count a second, while it hurts; samples tell the rest."""
+    calm: dict[tuple[int, str], float] = field(default_factory=dict)
+    """The same before and after it."""
     made: Node = field(default_factory=Node)
     node: dict[str, Any] = field(default_factory=dict)
 
@@ -201,6 +203,9 @@ class Scene:
         }  # fmt: skip
         figures["user"] = round(busy.get((cpu, second, "user"), 20))
         figures["system"] = round(busy.get((cpu, second, "system"), 5))
+        for (which, name), value in self.calm.items():
+            if which == cpu and not FROM_S <= second < TO_S:
+                figures[name] = int(value)
         if FROM_S <= second < TO_S:
             for (which, name), value in self.modes.items():
                 if which == cpu:

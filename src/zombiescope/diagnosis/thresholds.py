@@ -378,6 +378,10 @@ NIC_CORE_BUSY_RATIO = 0.9
 """share of a core in the kernel; chosen: packets that do not come need a core that is busy."""
 NIC_SERVES_PER_S = 50
 """packets a second; chosen: a core with fewer does not serve a card."""
+NIC_SERVES_LEAST_PER_S = 1
+"""packets a second; chosen: of a core that is known to serve a card, as beside RDMA, whose traffic it never sees."""
+NIC_SILENT_POLLS = 20
+"""polls that did not come; derived: that so many are missing by chance has a probability below one in 10^8."""
 NIC_DROPS_PER_S = 100
 """packets a second; chosen: dropped from the backlog of a core."""
 CARD_DROPS_PER_S = 100

@@ -1,7 +1,8 @@
 """How the running kernel was built: its tick, its preemption, and how exact its CPU times are.
 
-Sources: /proc/config.gz, else /boot/config-RELEASE, else /lib/modules/RELEASE/config; preempt= of the command
-line, which overrides a PREEMPT_DYNAMIC kernel; /sys/devices/system/cpu/nohz_full.
+Sources: /proc/config.gz, else /boot/config-RELEASE, else /lib/modules/RELEASE/config; of a PREEMPT_DYNAMIC kernel
+/sys/kernel/debug/sched/preempt, which says how it preempts now, else preempt= of the command line;
+/sys/devices/system/cpu/nohz_full.
 
 CPU times of /proc/stat are sampled at the tick unless the kernel accounts them at every switch: natively, or
 with VIRT_CPU_ACCOUNTING_GEN *and* nohz_full CPUs (distributions build it in, few boot with it).
@@ -90,10 +91,20 @@ def _preempt_of_boot(root: str) -> str | None:
     return chosen[-1] if chosen and chosen[-1] in _PREEMPT.values() else None
 
 
+def parse_debug(text: str) -> str | None:
+    """ "none (voluntary) full lazy": the one in brackets."""
+    chosen = next((word[1:-1] for word in text.split() if word.startswith("(") and word.endswith(")")), None)
+    return chosen if chosen in _PREEMPT.values() else None
+
+
+def _preempt_now(root: str) -> str | None:
+    return parse_debug((read_file(at(root, "sys/kernel/debug/sched/preempt")) or b"").decode("ascii", "replace"))
+
+
 def read(root: str = "/", release: str | None = None) -> KernelConfig:
     """The running kernel's configuration, with what the command line chose."""
     config = parse(_text(root, release or os.uname().release))
-    preempt = _preempt_of_boot(root) if config.preempt_is_dynamic else None
+    preempt = _preempt_now(root) or (_preempt_of_boot(root) if config.preempt_is_dynamic else None)
     exact_gen = config.accounting != "virt_gen" or bool(cpu.nohz_full(root))
     return KernelConfig(
         hz=config.hz,

@@ -21,7 +21,8 @@ _KTHREADD = 2
 _NAME = b"ksoftirqd/"
 
 
-def _kernel_threads(root: str) -> list[int]:
+def kernel_threads(root: str) -> list[int]:
+    """Pids of the children of kthreadd."""
     data = read_file(at(root, f"proc/{_KTHREADD}/task/{_KTHREADD}/children"))
     if data is not None:
         pids = (number(field) for field in data.split())
@@ -41,7 +42,7 @@ def find(root: str = "/") -> dict[int, int]:
     if read_file(at(root, f"proc/{_KTHREADD}/comm")) != b"kthreadd\n":
         return {}
     found: dict[int, int] = {}
-    for pid in _kernel_threads(root):
+    for pid in kernel_threads(root):
         comm = (read_file(at(root, f"proc/{pid}/comm")) or b"").strip()
         cpu = number(comm.removeprefix(_NAME)) if comm.startswith(_NAME) else None
         if cpu is not None:

@@ -19,6 +19,7 @@ from zombiescope.kernel import (
     loadavg,
     meminfo,
     namespaces,
+    napi_threads,
     netdev,
     nic_queue,
     numa,
@@ -27,7 +28,7 @@ from zombiescope.kernel import (
     vmstat,
 )
 from zombiescope.kernel.interrupts import NO_CPU, Interrupts
-from zombiescope.kernel.procfile import ProcFile, at
+from zombiescope.kernel.procfile import ProcFile, at, read_int
 from zombiescope.kernel.stat import Stat
 from zombiescope.kernel.txqueue import TxTimeouts
 from zombiescope.recorder.hardware import Hardware
@@ -49,7 +50,18 @@ MOST_NAMES = 4096
 MANY = 1 << 62
 GAUGES = frozenset({"nr_dirty", "nr_writeback", "nr_dirty_threshold", "TcpCurrEstab"})
 GAUGE_SOURCES = frozenset(
-    {"meminfo", "loadavg", "dentry", "conntrack", "infiniband_link", "limits", "numa_memory", "clocksource", "cpufreq"}
+    {
+        "meminfo",
+        "loadavg",
+        "dentry",
+        "conntrack",
+        "infiniband_link",
+        "limits",
+        "numa_memory",
+        "clocksource",
+        "cpufreq",
+        "polling",
+    }
 )
 """Everything that they count is a level."""
 
@@ -84,6 +96,7 @@ class Counters:
         self._suspects: list[str] = []
         self._numa_nodes = numa.nodes(root)
         self._queues: tuple[nic_queue.NicQueue, ...] = ()
+        self._napi: dict[int, str] = {}
         self._wall_us = 0
         self._readings: tuple[tuple[str, float, Callable[[], None]], ...] = (
             ("pressure", 0.0, self._pressure),
@@ -92,6 +105,7 @@ class Counters:
             ("netdev", 0.0, self._netdev),
             ("interrupts", 0.0, self._interrupt_rows),
             ("ethtool", 0.0, self._nic_statistics),
+            ("napi", 0.0, self._napi_threads),
             ("hardware", 0.0, lambda: self.hardware.tick(self._wall_us, time.monotonic())),
             ("meminfo", 5.0, lambda: self._parsed("meminfo", "proc/meminfo", meminfo.parse)),
             ("loadavg", 5.0, self._loadavg),
@@ -304,6 +318,13 @@ class Counters:
         else:
             self._sources.has("NIC statistics", self._wall_us)
 
+    def _napi_threads(self) -> None:
+        for pid, name in self._napi.items():
+            found = napi_threads.read(pid, name, self._root)
+            if found is not None:
+                known = (("run_us", found.run_us, False), ("wait_us", found.wait_us, False), ("cpu", found.cpu, True))
+                self._put("napi", ((which, name, value, gauge) for which, value, gauge in known))
+
     def _queue_timeouts(self) -> None:
         figures = self._tx_timeouts.read()
         self._put("tx_timeout", ((f"tx-{queue}", card, count, False) for (card, queue), count in figures.items()))
@@ -344,6 +365,11 @@ class Counters:
         if cards != self._cards:
             self._cards = cards
             self._tx_timeouts.follow(cards)
+        threaded = napi_threads.threaded_cards(self._cards_root)
+        self._napi = napi_threads.find(self._root) if threaded else {}
+        busy = max(read_int(at(self._root, f"proc/sys/net/core/{name}")) or 0 for name in ("busy_poll", "busy_read"))
+        # What of the polling is not counted as NET_RX: by threads, and by system calls (sockets, epoll, AF_XDP).
+        self._put("polling", (("threaded_cards", None, len(threaded), True), ("busy_poll_us", None, busy, True)))
         queues = nic_queue.nic_queues(self._cards_root, self._interrupts.devices())
         if queues != self._queues:
             self._queues = queues

@@ -13,9 +13,10 @@ from typing import Any
 
 from zombiescope.base import safe_files
 from zombiescope.base.missing import Missing
-from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, sysctl
+from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, stat, sysctl
 from zombiescope.kernel.cgroup_path import container_at
 from zombiescope.kernel.host import Host
+from zombiescope.kernel.procfile import at, read_file
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.online import left_out
@@ -58,6 +59,7 @@ def describe(
         "product": here.product,
         "consoles": list(here.consoles),
         "hypervisor": asdict(hypervisor.read(root)),
+        "steal_counted": _counts_steal(root),
         "cpus": {
             "online": list(online),
             "possible": possible,
@@ -77,6 +79,13 @@ def describe(
         "timezone": timezone(),
         **more,
     }
+
+
+def _counts_steal(root: str) -> bool:
+    """Whether this machine has counted any stolen time since boot: without a steal clock it never does."""
+    data = read_file(at(root, "proc/stat"))
+    total = None if data is None else stat.parse(data).total
+    return total is not None and bool(total.steal)
 
 
 def _own_cgroup(root: str) -> str | None:

@@ -48,7 +48,7 @@ _KEPT = re.compile(
 )
 _NODE_KEPT = (
     "format", "hz", "event", "sampling", "kernel", "machine", "os", "timezone", "cpus", "user_hz", "interval_s",
-    "started_us", "virtualisation", "cgroups",
+    "started_us", "steal_counted", "cgroups",
 )  # fmt: skip
 _CLASSES = {
     **dict.fromkeys(("cgroup", "path"), "path"), **dict.fromkeys(("resource", "source", "point"), "served"),

@@ -58,3 +58,16 @@ def test_this_machine_if_it_tells() -> None:
     if found.hz is not None:
         assert found.accounting is not None
         assert found.preempt is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "preempt"),
+    [("none voluntary (full) lazy", "full"), ("none (voluntary) full", "voluntary"),
+     ("none voluntary full (lazy)", "lazy"), ("", "voluntary"), ("(odd)", "voluntary")],
+)  # fmt: skip
+def test_a_dynamic_kernel_says_how_it_preempts_now(tmp_path: Path, text: str, preempt: str) -> None:
+    for path, content in (("boot/config-6.13", "CONFIG_PREEMPT_VOLUNTARY=y\nCONFIG_PREEMPT_DYNAMIC=y\n"),
+                          ("sys/kernel/debug/sched/preempt", text)):  # fmt: skip
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"{content}\n")
+    assert kconfig.read(str(tmp_path), "6.13").preempt == preempt

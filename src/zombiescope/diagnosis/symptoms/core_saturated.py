@@ -6,7 +6,8 @@ A core that was left out of sampling is there for one task, and that it is busy 
 
 Whether a full core starves anybody depends on the kernel: without preemption a system call keeps the core until it
 ends. A preemptible one (full, lazy, RT) gives it to whoever is due, so there a witness has to say that somebody waited:
-the run queue, or ksoftirqd.
+the run queue, ksoftirqd, a thread of threaded NAPI, or NET_RX that stood still. Without one nothing is said to be lost,
+also where waiting was not measured.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
+from zombiescope.diagnosis.symptoms import nic_starved
 from zombiescope.diagnosis.thresholds import CORE_WAIT_WITNESS_US, DRIVER_PATIENCE_S, SATURATED_NODE_BUSY_RATIO
 from zombiescope.store.saturation import SATURATED_RATIO
 
@@ -42,9 +44,12 @@ def find(facts: Facts) -> Iterator[Symptom]:
             mode = max(shares, key=lambda mode: shares[mode])
             average = cores.mean(cores.busy, first, last)
             seconds = min(last - first, max(1, round(facts.seconds)))  # the first and the last may have been cut
-            if mode == "system" and preemption in PREEMPTIBLE and _nobody_waited(cores, row, first, last):
-                yield _shared(cores, row, first, last, f"{shares[mode] * 100:.0f}% of {seconds} s", preemption)
-                continue
+            if mode == "system" and preemption in PREEMPTIBLE:
+                waited = _somebody_waited(facts, cores, row, first, last)
+                if not waited:
+                    amount = f"{shares[mode] * 100:.0f}% of {seconds} s"
+                    yield _shared(cores, row, (first, last), amount, preemption, measured=waited is False)
+                    continue
             yield Symptom(
                 DETECTOR,
                 cores.at_us(first),
@@ -62,23 +67,29 @@ def _preemption(facts: Facts) -> str:
     return str(config.get("preempt")) if isinstance(config, dict) else ""
 
 
-def _nobody_waited(cores: CoreGrid, row: int, first: int, last: int) -> bool:
-    """Known, and little: what was not measured says nothing."""
-    waited = [cores.counts[name][row, first:last] for name in ("wait_us", "ksoftirqd_delay_us")]
-    known = [part for part in waited if not np.isnan(part).all()]
-    return bool(known) and all(float(np.nanmax(part)) < CORE_WAIT_WITNESS_US for part in known)
+def _somebody_waited(facts: Facts, cores: CoreGrid, row: int, first: int, last: int) -> bool | None:
+    """None where nothing of it was measured."""
+    from_us, to_us = cores.at_us(first), cores.at_us(last)
+    if nic_starved.stood_still(cores, row, first, last) or nic_starved.waited(facts, cores.cpus[row], from_us, to_us):
+        return True
+    parts = [cores.counts[name][row, first:last] for name in ("wait_us", "ksoftirqd_delay_us")]
+    known = [part for part in parts if not np.isnan(part).all()]
+    return any(float(np.nanmax(part)) >= CORE_WAIT_WITNESS_US for part in known) if known else None
 
 
-def _shared(cores: CoreGrid, row: int, first: int, last: int, amount: str, preemption: str) -> Symptom:
-    cpu = cores.cpus[row]
+def _shared(
+    cores: CoreGrid, row: int, span: tuple[int, int], amount: str, preemption: str, *, measured: bool
+) -> Symptom:
+    cpu, (first, last) = cores.cpus[row], span
+    waited = "nothing waited" if measured else "whether anything waited was not measured"
     return Symptom(
         DETECTOR,
         cores.at_us(first),
         cores.at_us(last),
-        f"core {cpu} worked in the kernel for {amount}; this kernel is preemptible ({preemption}), and nothing waited",
+        f"core {cpu} worked in the kernel for {amount}; this kernel is preemptible ({preemption}), and {waited}",
         "info",
         cpu,
-        facts={"mode": "system", "preemption": preemption, "witness": "no task waited"},
+        facts={"mode": "system", "preemption": preemption, "witness": "no task waited" if measured else None},
     )
 
 

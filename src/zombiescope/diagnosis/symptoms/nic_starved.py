@@ -4,6 +4,10 @@ Three kinds of proof, strongest first: the driver counted it (ENA's suspected_po
 the core that serves the card's queue was busy elsewhere while its NET_RX count stood still, or packets were dropped
 because the backlog of a core was full. The run delay of ksoftirqd proves it only up to kernel 6.4: since 6.5 softirqs
 run at every interrupt's end even when ksoftirqd waits (d15121be7485).
+
+A card with threaded NAPI is polled by threads (napi/eth0-8193), which counts as no NET_RX: their own run delay proves
+it. Where programs poll by themselves (busy polling) NET_RX stands still while all is well: their stacks show that. A
+card that is nearly idle, as beside RDMA, has to be silent for as long as twenty polls would have taken.
 """
 
 from __future__ import annotations
@@ -25,7 +29,9 @@ from zombiescope.diagnosis.thresholds import (
     NIC_CORE_BUSY_RATIO,
     NIC_DELAY_US,
     NIC_DROPS_PER_S,
+    NIC_SERVES_LEAST_PER_S,
     NIC_SERVES_PER_S,
+    NIC_SILENT_POLLS,
 )
 from zombiescope.kernel.cpu import parse_list
 from zombiescope.store.columns import Ints
@@ -36,8 +42,13 @@ _QUEUE = re.compile(r"(?:queue|q|tx|rx)_?(?P<queue>\d{1,4})_(?:tx_|rx_)?(?P<name
 DRIVER_COUNTERS = ("suspected_poll_starvation", "missing_tx_cmpl", "os_netdev_wd", "tx_timeout", "tx_timeouts")
 
 
+BUSY_POLLS = ("napi_busy_loop", "__napi_busy_loop", "sk_busy_loop", "busy_poll_stop", "napi_threaded_poll_loop")
+"""Polling outside of the softirq."""
+
+
 def find(facts: Facts) -> Iterator[Symptom]:
     yield from _driver(facts)
+    yield from _threads(facts)
     if facts.cores is not None:
         yield from _standing_still(facts, facts.cores)
         yield from _backlog(facts.cores)
@@ -69,6 +80,55 @@ def _driver(facts: Facts) -> Iterator[Symptom]:
             )
 
 
+def _threads(facts: Facts) -> Iterator[Symptom]:
+    """Threaded NAPI: how long a poll thread was ready to run and did not run, from one reading to the next."""
+    readings, moments = facts.readings("napi"), facts.moments("napi")
+    for (name, thread), (time, waited) in readings.items():
+        if name != "wait_us":
+            continue
+        long = waited >= NIC_DELAY_US
+        for first, last in _near(time[long]):
+            waited_us = int(waited[(time >= first) & (time <= last)].sum())
+            before = moments[moments < first]
+            on_time, on = readings.get(("cpu", thread), (time[:0], time[:0]))
+            there = on[on_time <= last][-1:].tolist()
+            yield Symptom(
+                DETECTOR,
+                max(facts.start_us, int(before[-1]) if len(before) else first - SECOND_US),
+                last,
+                f"the poll thread {thread} was ready to run and did not get a core for {waited_us / 1e6:.1f} s",
+                "critical",
+                there[0] if there else None,
+                facts={"napi_delay_us": waited_us, "thread": thread, "interface": _card_of(thread)},
+            )
+
+
+def waited(facts: Facts, cpu: int, from_us: int, to_us: int) -> bool:
+    """Whether a poll thread that was last on a core waited for one then."""
+    readings = facts.readings("napi")
+    for (name, thread), (time, values) in readings.items():
+        if name != "wait_us" or not (values[(time > from_us) & (time <= to_us + SECOND_US)] >= NIC_DELAY_US).any():
+            continue
+        on_time, on = readings.get(("cpu", thread), (time[:0], time[:0]))
+        if on[on_time <= to_us + SECOND_US][-1:].tolist() in ([cpu], []):
+            return True
+    return False
+
+
+def stood_still(cores: CoreGrid, row: int, first: int, last: int) -> bool:
+    """Whether a core that polls cards at other times did not in these seconds."""
+    received = cores.counts["softirq_net_rx"][row]
+    if np.isnan(received).all():
+        return False
+    usual = float(np.nanmedian(received))
+    return usual >= NIC_SERVES_PER_S and bool((np.nan_to_num(received[first:last], nan=usual) < usual / 20).any())
+
+
+def _card_of(thread: str) -> str:
+    """eth0 of napi/eth0-8193."""
+    return thread.removeprefix("napi/").rpartition("-")[0] or thread.removeprefix("napi/")
+
+
 def _of_queue(counter: str) -> tuple[str, int | None]:
     """("missing_tx_cmpl", 5) of queue_5_tx_missing_tx_cmpl, (name, None) of a device-wide one."""
     found = _QUEUE.match(counter)
@@ -89,10 +149,13 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
     serving = _served_cores(facts)
     for row, cpu in enumerate(cores.cpus):
         usual = float(np.nanmedian(received[row])) if not np.isnan(received[row]).all() else 0.0
-        if usual < NIC_SERVES_PER_S or (serving and cpu not in serving):
+        least = NIC_SERVES_LEAST_PER_S if cpu in serving else NIC_SERVES_PER_S
+        if usual < least or (serving and cpu not in serving):
             continue
         still = (np.nan_to_num(received[row], nan=usual) < usual / 20) & (kernel[row] >= NIC_CORE_BUSY_RATIO)
         for first, last in runs(still):
+            if usual * (last - first) < NIC_SILENT_POLLS or _polled_otherwise(facts, cores, cpu, first, last):
+                continue
             polled, busy = float(np.nansum(received[row, first:last])), float(kernel[row, first:last].mean())
             yield Symptom(
                 DETECTOR,
@@ -104,6 +167,14 @@ def _standing_still(facts: Facts, cores: CoreGrid) -> Iterator[Symptom]:
                 cpu,
                 facts={"net_rx": polled, "usual_per_s": usual},
             )
+
+
+def _polled_otherwise(facts: Facts, cores: CoreGrid, cpu: int, first: int, last: int) -> bool:
+    """Whether programs or threads polled on that core: each twentieth sample is enough, as polls are short."""
+    grid = facts.samples
+    there = grid.where(cores.at_us(first), cores.at_us(last), cpu)
+    count = int(np.count_nonzero(there))
+    return count > 0 and 20 * int(np.count_nonzero(there & grid.with_function(*BUSY_POLLS))) >= count
 
 
 def _backlog(cores: CoreGrid) -> Iterator[Symptom]:
@@ -146,7 +217,8 @@ def _served_cores(facts: Facts) -> set[int]:
 DETECTOR = Detector(
     kind="nic_starved",
     title="network card starved",
-    reported_when="the driver counted it, a busy core's poll count did not advance, or a core's backlog overflowed",
+    reported_when="the driver counted it, a busy core's poll count did not advance, a poll thread did not get a core, or "
+    "a core's backlog overflowed",
     find=find,
     source="cores",
     role="victim",

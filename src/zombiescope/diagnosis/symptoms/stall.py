@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from zombiescope.diagnosis.core_grid import CoreGrid
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.symptom import Detector, Symptom
@@ -43,8 +44,17 @@ class _Stall(NamedTuple):
 def find(facts: Facts) -> Iterator[Symptom]:
     yield from _held(facts)
     if facts.cores is not None:
-        is_known = bool(np.nansum(facts.cores.ratios["steal"]) > 0) or not facts.node.get("virtualisation")
+        is_known = _counts_steal(facts, facts.cores)
         yield from (_interrupts_off(hole, steal_is_known=is_known) for hole in holes(facts, facts.cores))
+
+
+def _counts_steal(facts: Facts, cores: CoreGrid) -> bool:
+    """It counted some, in the window or from boot to the recorder's start; or nothing is below this machine."""
+    below, counted = facts.node.get("hypervisor"), facts.node.get("steal_counted")
+    virtual = below.get("virtual") if isinstance(below, dict) else None
+    if virtual is False or counted is None:  # bare metal; or a recording that does not know
+        return True
+    return bool(counted) or bool(np.nansum(cores.ratios["steal"]) > 0)
 
 
 def _held(facts: Facts) -> Iterator[Symptom]:
