@@ -217,8 +217,8 @@ def _served_cores(facts: Facts) -> set[int]:
 DETECTOR = Detector(
     kind="nic_starved",
     title="network card starved",
-    reported_when="the driver counted it, a busy core's poll count did not advance, a poll thread did not get a core, or "
-    "a core's backlog overflowed",
+    reported_when="the driver counted it, a busy core's poll count did not advance, a poll thread did not get a core, "
+    "or a core's backlog overflowed",
     find=find,
     source="cores",
     role="victim",
