@@ -27,7 +27,7 @@ setup: .venv/.ready $(PAGE) ## build .venv with the command zombiescope in it, a
 	@touch $@
 	@echo "the command is $(BIN)/zombiescope; 'make shell' opens a shell in which it is just zombiescope" >&2
 
-shell: setup ## a shell in which the commands of the README work as they are written
+shell: setup ## open a shell in which the README's commands work as written
 	@scripts/shell
 
 .venv/.browser: requirements/browser.txt .venv/.ready
@@ -54,13 +54,13 @@ $(PAGE): $(PAGE_SOURCES) scripts/page | .venv/.ready
 	@scripts/step "building the web page" scripts/page build
 	@touch $@
 
-run: setup ## record this machine until Ctrl-C, diagnose it, and show it at the address that it prints
+run: setup ## record and diagnose this machine until Ctrl-C, and show it in the web UI
 	@$(BIN)/zombiescope up
 
-demo: setup ## replay the founding case on this machine, without root; with a display, also on the page
+demo: setup ## diagnose the founding case on this machine, without root; with a display, also open the page
 	@$(BIN)/zombiescope demo --open
 
-# Redirected output goes to a file of its own first: a failed command must not truncate the page.
+# Redirected output goes to a separate file first: a failed command must not truncate the page.
 generated: setup ## rewrite every page, schema and type that is generated from the code
 	@mkdir -p build
 	$(BIN)/python scripts/errors_page.py
@@ -100,30 +100,30 @@ test-unit: setup .venv/.cluster .venv/.docs test-packages
 test-fuzz: setup .venv/.fuzz
 	$(PYTEST) --numprocesses auto --dist loadfile tests/fuzz $(ARGS) $(NONE_CHOSEN)
 
-test-kernel: setup test-packages ## the tests of the real kernel that need neither minutes nor a quiet machine
+test-kernel: setup test-packages ## run kernel tests that need neither minutes nor a quiet machine
 	$(PYTEST) --numprocesses 4 --dist worksteal -m "waits and not long" tests/kernel $(ARGS) $(NONE_CHOSEN)
 	$(PYTEST) -m "not waits and not long" tests/kernel $(ARGS) $(NONE_CHOSEN)
 
 test-wheel: setup
 	$(LANES) oldest --short
 
-test-oldest: setup ## the wheel with the minimum of every requirement: acceptance list on every Python here, unit tests on the oldest
+test-oldest: setup ## test the wheel with the oldest version of every requirement, on every Python here
 	$(LANES) oldest $(ARGS)
 	$(LANES) job
 
-test-newest: setup ## the wheel with the newest of every requirement, whatever is locked: the same
+test-newest: setup ## test the wheel with the newest version of every requirement
 	$(LANES) newest $(ARGS)
 
-test-range: setup ## the wheel with every major version of pyarrow from the minimum on: the short acceptance list
+test-range: setup ## test the wheel with every major version of pyarrow
 	$(LANES) range pyarrow $(ARGS)
 
-test-browser: setup .venv/.browser test-packages ## the page in a real browser; PICTURES=DIR keeps what it looked like
+test-browser: setup .venv/.browser test-packages ## test the web UI in a real browser; PICTURES=DIR saves screenshots
 	$(if $(PICTURES),ZOMBIESCOPE_PICTURES=$(abspath $(PICTURES))) $(PYTEST) tests/browser $(ARGS) $(NONE_CHOSEN)
 
-test-node: setup test-packages ## boot whole machines under QEMU, of every kernel generation, and try it on them
+test-node: setup test-packages ## boot machines of every kernel generation under QEMU and test on them
 	$(PYTEST) tests/node $(ARGS)
 
-test-shipped: setup .venv/.cluster test-packages ## what is installed sees what root sees: the chart's pod under runc, the unit, the .deb, the wheel; after `make deb`
+test-shipped: setup .venv/.cluster test-packages ## test what is installed: the chart's pod under runc, the unit, the .deb, the wheel; after `make deb`
 	$(PYTEST) tests/shipped tests/node/test_deb.py $(ARGS)
 	$(LANES) oldest --short
 
@@ -135,20 +135,20 @@ HOSTILE := tests/unit/diagnosis/test_hostile_names.py tests/unit/diagnosis/test_
   tests/unit/agent/test_door.py tests/unit/agent/test_webhook.py tests/unit/web/test_guard.py \
   tests/unit/fleet/test_hostile_peers.py tests/unit/node/ray/test_hostile.py tests/unit/cli/test_hostile_names.py
 
-test-hostile: setup test-packages ## what hostile users, recordings and peers try, also on a real systemd
+test-hostile: setup test-packages ## run attacks by hostile users, recordings and peers, also on a real systemd
 	$(PYTEST) --numprocesses auto --dist worksteal $(HOSTILE) $(ARGS)
 	$(PYTEST) tests/kernel/test_fix_units.py -k "name_of_a_unit or incident_is_fixed" $(ARGS)
 
-test-containers: setup test-packages ## what a real Docker and a real kubelet do, recorded and diagnosed; builds kubelet once
+test-containers: setup test-packages ## record and diagnose a real Docker and a real kubelet; builds kubelet once
 	@scripts/need-containers
 	$(PYTEST) tests/containers $(ARGS)
 
-test-cluster: setup .venv/.cluster ## what a real Kubernetes API server says and allows; builds it once from Debian's source
+test-cluster: setup .venv/.cluster ## test against a real Kubernetes API server; builds it once from Debian's source
 	@scripts/need-containers
 	@scripts/need-cluster >/dev/null
 	$(PYTEST) tests/cluster $(ARGS)
 
-test-agent: setup test-packages ## Debian's Prometheus and Alertmanager scrape a real agent while a real fault happens
+test-agent: setup test-packages ## scrape a real agent with Prometheus and Alertmanager during a real fault
 	@scripts/need-agent
 	$(PYTEST) tests/agent $(ARGS)
 
@@ -156,7 +156,7 @@ test-agent: setup test-packages ## Debian's Prometheus and Alertmanager scrape a
 	@scripts/need-ray "$(PYTHON)"
 	@touch $@
 
-test-ray: setup .venv-ray/.ready ## a real Ray: a raylet is killed and a job dies of it; the fleet's engines say the same
+test-ray: setup .venv-ray/.ready ## run Ray integration tests; compare the DuckDB and Ray fleet engines
 	$(PYTEST) tests/ray/test_two_nodes.py tests/ray/test_fifty_jobs.py $(ARGS)
 	PYTHONPATH=src .venv-ray/bin/python -m pytest tests/ray/test_fleet_engine.py $(ARGS)
 
@@ -164,26 +164,26 @@ test-ray: setup .venv-ray/.ready ## a real Ray: a raylet is killed and a job die
 	@scripts/need-engines "$(PYTHON)"
 	@touch $@
 
-test-engines: setup .venv-engines/.ready ## Polars and a real Spark read the demo's recording, as docs/python.md says
+test-engines: setup .venv-engines/.ready ## read the demo's recording with Polars and Spark, as in docs/python.md
 	@rm -rf build/engines && mkdir -p build/engines
 	@$(BIN)/zombiescope demo --output build/engines/case --json >/dev/null
 	@mv build/engines/case/recording build/engines/rec && $(BIN)/zombiescope compact build/engines/rec
 	ZOMBIESCOPE_DEMO=$(abspath build/engines) .venv-engines/bin/python -m pytest tests/engines $(ARGS)
 
-test-gpu: setup ## on a machine with an NVIDIA GPU and torch in .venv: training is recorded, starved, and read back
+test-gpu: setup ## record and starve training on an NVIDIA GPU; needs torch in .venv
 	$(PYTEST) tests/gpu $(ARGS)
 
-test-long: setup test-packages ## what takes minutes or a quiet machine: real faults diagnosed, booted machines, other kernels
+test-long: setup test-packages ## run tests that take minutes or a quiet machine: real faults, booted machines, other kernels
 	$(PYTEST) -m long tests/unit tests/kernel tests/node $(ARGS)
 
 test-fast: setup ## run the tests that need no privileges and take no time
 	$(PYTEST) --numprocesses auto --dist worksteal -m "not kernel and not node and not containers and not agent and not cluster and not ray and not engines and not slow" \
 	  --ignore tests/browser $(ARGS)
 
-golden: setup ## compare what every command answers about recordings that do not change with what it answered before
+golden: setup ## compare every command's answers about fixed recordings with the accepted ones
 	$(BIN)/python -m tests.golden $(ARGS)
 
-golden-accept: setup ## show how these answers differ, and keep the new ones
+golden-accept: setup ## show how these answers differ, and accept the new ones
 	$(BIN)/python -m tests.golden --accept $(ARGS)
 
 lint: setup .venv/.browser .venv/.cluster ## check code with ruff and mypy, text with the style guide, and the web page's sources
@@ -193,7 +193,7 @@ lint: setup .venv/.browser .venv/.cluster ## check code with ruff and mypy, text
 	$(BIN)/python scripts/plain_english.py
 	scripts/page check
 
-format: setup ## let ruff format the code, and biome the page
+format: setup ## format Python with ruff and the web UI with biome
 	$(BIN)/ruff check --fix-only src tests benchmarks requirements setup.py
 	$(BIN)/ruff format src tests benchmarks requirements setup.py
 	scripts/page format
@@ -201,23 +201,23 @@ format: setup ## let ruff format the code, and biome the page
 bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
-soak-churn: setup test-packages ## two hours of processes, programs, cgroups, mappings and containers that come and go: is the recorder flat? ARGS="--seconds N"
+soak-churn: setup test-packages ## churn processes, cgroups and containers for two hours and check that memory stays flat; ARGS="--seconds N"
 	$(BIN)/python -m benchmarks churn $(ARGS)
 
-soak-starvation: setup ## the node at its worst, attack by attack: what the recorder lost. ARGS="--seconds N"
+soak-starvation: setup ## starve the recorder, attack by attack, and count what it lost; ARGS="--seconds N"
 	$(BIN)/python -m benchmarks starvation $(ARGS)
 
-soak-network: setup ## the page under attack: what an honest client gets, and how late the recorder is. ARGS="--seconds N"
+soak-network: setup ## attack the web UI and measure honest clients and the recorder; ARGS="--seconds N"
 	$(BIN)/python -m benchmarks.network $(ARGS)
 
-soak-death: setup test-packages ## killed, stopped, out of memory, out of disk, at hundreds of moments
+soak-death: setup test-packages ## test crash safety: SIGKILL, SIGSTOP, OOM and disk full at hundreds of moments
 	ZOMBIESCOPE_STOPPED_S=60 $(PYTEST) tests/unit/store/test_crash_points.py tests/kernel/test_crash.py tests/kernel/test_death.py \
 	  tests/kernel/test_disk_stall.py tests/kernel/test_bad_conditions.py $(ARGS)
 
-bench-soak: setup test-packages ## an hour of recording: is memory flat?
+bench-soak: setup test-packages ## record for an hour and check that memory stays flat
 	$(BIN)/python -m benchmarks soak $(ARGS)
 
-soak-fuzz: setup .venv/.fuzz ## two million executions of every parser, the native ones under sanitizers; goes on where it stopped
+soak-fuzz: setup .venv/.fuzz ## fuzz every parser two million times, the native ones under sanitizers; resumes where it stopped
 	@scripts/need-fuzz
 	$(BIN)/python -m tests.fuzz --page $(ARGS)
 
@@ -234,7 +234,7 @@ docs: setup .venv/.docs ## check every page and link, and build the site into si
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "site/index.html"
 
-lock: ## write requirements/*.txt anew, with hashes and without the address of any registry
+lock: ## regenerate requirements/*.txt, with hashes and without registry addresses
 	@test -x .venv/lock/bin/uv || ($(PYTHON) -m venv .venv/lock && .venv/lock/bin/pip install --quiet uv)
 	@for name in runtime dev node browser fuzz ray cluster engines docs wheels; do cd requirements && ../.venv/lock/bin/uv pip compile --quiet --universal \
 	  --python-version 3.11 --generate-hashes --no-strip-extras --no-header $$name.in -o $$name.txt && cd ..; done
@@ -262,23 +262,23 @@ sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versio
 image: setup ## build the agent's image with podman, docker or buildah; NAME=registry.example/zombiescope:1, PLATFORM=linux/arm64
 	scripts/image $(NAME)
 
-image-steps: setup ## the steps of the container image, run in an empty directory and tried; prints the size
+image-steps: setup ## run the image's build steps in an empty directory, test the result, print its size
 	deploy/image/steps.sh
 
 wheel: setup ## build dist/*.whl: zombiescope for this machine, and zombiescope-mark for the environment of a job
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist .
 	$(BIN)/python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir dist packaging/mark
 
-wheels: setup ## the sdist, and a manylinux wheel for every Python on PATH, each tried; SUITES="bookworm noble forky": theirs, as root
+wheels: setup ## build the sdist and a tested manylinux wheel for every Python on PATH; SUITES="bookworm noble forky": for those, as root
 	scripts/wheels $(SUITES)
 
-deb: setup ## dist/*.deb for this distribution: the command, unit, user, kernel setting, man pages
+deb: setup ## build dist/*.deb for this distribution: command, unit, user, kernel setting, man pages
 	scripts/deb $(firstword $(wildcard dist/zombiescope-*-cp311-*manylinux*.whl))
 
-archive: setup .venv/.wheels ## dist/*.tar.gz with Python in it, for hosts whose own is too old; needs the wheel for 3.13, root and minutes
+archive: setup .venv/.wheels ## build dist/*.tar.gz with Python, for hosts with an older one; needs the wheel for 3.13, root and minutes
 	scripts/archive $(or $(firstword $(wildcard dist/zombiescope-*-cp313-*manylinux*.whl)),$(error make archive needs the wheel for Python 3.13: make wheels SUITES=forky))
 
-test-newcomer: setup ## README and tutorial, followed word for word in an empty directory; as root also as an ordinary user
+test-newcomer: setup ## follow README and tutorial word for word in an empty directory; as root also as an ordinary user
 	$(PYTEST) tests/newcomer $(ARGS)
 
 clean: ## remove what was built

@@ -16,7 +16,7 @@ import yaml
 _HEAD = """\
 # zombiescope
 
-A recorder and a live diagnosis on every node, as a DaemonSet. docs/kubernetes.md says what the pod may and sees.
+A recorder and live diagnosis on every node, as a DaemonSet. docs/kubernetes.md describes privileges and visibility.
 
     helm install zombiescope deploy/helm/zombiescope --namespace zombiescope --create-namespace
     kubectl label namespace zombiescope pod-security.kubernetes.io/enforce=privileged

@@ -4,7 +4,7 @@ The text below a constant is `unit; basis: meaning`. The basis is one of these:
 
 - measured: on a machine, by this project or in the record that is cited
 - kernel: the kernel or a driver itself uses this value
-- report: somebody published it about an incident
+- report: published in the report of an incident
 - estimated: from the known cost of one operation; not measured
 - derived: from another value: a sampling interval, a unit, a neighbour in this file
 - chosen: judgement. The answers of the golden corpus and of the lab hold with it; nothing more is known
@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from zombiescope.base.time import SECOND_US
 
-# --- what counts as usual, and what stands out of it ------------------------------------------------------------------
+# --- what counts as usual, and what exceeds it ------------------------------------------------------------------------
 
 USUAL_RATE_LEAST_READINGS = 2
-"""readings; chosen: one reading of the past is no rate."""
+"""readings; chosen: one past reading does not make a rate."""
 USUAL_RATE_PERCENTILE = 90.0
 """percentile; chosen: of the readings of the past, the one that is called usual; of a few readings it is their median,
 because the last of them may hold the beginning of the incident."""
@@ -48,17 +48,17 @@ PAST_JUST_BEFORE_US = 30 * SECOND_US
 PAST_SLICE_US = 10 * SECOND_US
 """us; chosen: read just before the window, and once more long before it."""
 PAST_APART_US = 5 * SECOND_US
-"""us; chosen: between the window and the time before it; a symptom lasts some seconds before somebody looks."""
+"""us; chosen: between the window and the time before it; a symptom lasts some seconds before it is examined."""
 PAST_LONG_AGO_US = 600 * SECOND_US
 """us; chosen: long enough before to lie outside of most incidents."""
 PAST_LEAST_HOURS = 3
-"""hours; chosen: fewer hourly sums of a unit are no habit."""
+"""hours; chosen: fewer hourly sums of a unit do not make a habit."""
 PAST_DAY_HOURS = 24
 """hours; derived: one day, because work repeats daily."""
 BASELINE_FACTOR = 4.0
 """times the 95th percentile of its hours; chosen."""
 BASELINE_LEAST_CORES = 0.5
-"""cores; chosen: less of it hurts nobody."""
+"""cores; chosen: less does no harm."""
 BASELINE_LEAST_HOURS = 24
 """hours; derived: a day of hourly sums."""
 BASELINE_LEAST_WINDOW_S = 5.0
@@ -81,7 +81,7 @@ span."""
 WINDOW_LONG_US = 600 * SECOND_US
 """us; chosen: windows up to this are examined whole."""
 INCIDENT_OPEN_US = 5 * SECOND_US
-"""us; chosen: an incident that reaches this close to the end of a window goes on."""
+"""us; chosen: an incident that reaches this close to the end of a window is still open."""
 MOMENT_AROUND_US = 15 * SECOND_US
 """us; chosen: before and after a suspicious second."""
 MOMENT_BRIDGE_S = 10
@@ -97,7 +97,7 @@ MOMENT_HEAD_US = 45 * SECOND_US
 MOMENT_TAIL_US = 15 * SECOND_US
 """us; chosen: see MOMENT_HEAD_US."""
 KERNEL_STEP_S = 10
-"""s; chosen: a storm of one CPU drowns in a single second of a large node; the mean of ten stands out from the minute
+"""s; chosen: a storm of one CPU drowns in a single second of a large node; the mean of ten differs from the minute
 before."""
 KERNEL_STEP_BEFORE_S = 60
 """s; chosen: see KERNEL_STEP_S."""
@@ -182,9 +182,9 @@ LEAK_WORST_LEAST_SHARE = 0.3
 RESTARTS_FIT_ZOMBIES = (0.4, 2.5)
 """zombies per restart, least and most; chosen: a container is about two cgroups, and some are released."""
 LEAK_LONGEST_HOURS = 60 * 24
-"""hours; chosen: a node that is up for two months is rare, and a slower loop is no explanation of its zombies."""
+"""hours; chosen: a node that is up for two months is rare, and a slower loop does not explain its zombies."""
 RESTARTS_LEAST = 3
-"""restarts in an hour; chosen: fewer are no rhythm."""
+"""restarts in an hour; chosen: fewer do not make a rhythm."""
 RESTARTS_MANY = 1_000
 """restarts; chosen: the number alone, next to as many zombies, is a match where growth was not measured."""
 PARTIAL_CAUSE_SHARE = 0.1
@@ -242,7 +242,7 @@ HOG_NEW_RATIO = 0.5
 HOG_USUAL_SHOWN_CORES = 0.1
 """cores; chosen: less of a usual load is not worth a word."""
 SATURATED_NODE_BUSY_RATIO = 0.9
-"""share of all cores; chosen: on a node that is that busy a full core is no news."""
+"""share of all cores; chosen: on a node that busy, a full core is expected."""
 STALL_US = 100_000
 """us; chosen: a task that holds its core for as long without a break."""
 STALL_LONG_UNSEEN_US = 300_000
@@ -256,7 +256,7 @@ STALL_MOST_US = SECOND_US
 MACHINE_STALL_US = 500_000
 """us; measured: virtual machines are stopped for 100 to 200 ms now and then, and no task notices."""
 STEAL_LEAST_S = 2
-"""s; chosen: one second of steal is no symptom."""
+"""s; chosen: one second of steal is not a symptom."""
 RUN_QUEUE_WAITED_US = 1_000_000
 """us a second; derived: one task that waits all the time."""
 RUN_QUEUE_ROOM_RATIO = 0.6
@@ -288,13 +288,13 @@ FREQUENCY_SLOW_RATIO = 0.7
 FREQUENCY_LEAST_US = 20 * SECOND_US
 """us; derived: two readings, as they are taken every ten seconds."""
 FREQUENCY_BUSY_RATIO = 0.5
-"""share of the package's cores; chosen: an idle processor is slow because nobody needs it."""
+"""share of the package's cores; chosen: an idle processor is slow because nothing needs it."""
 HEAT_LEAST_EVENTS = 10
 """events; chosen: of kernels that count events and no time."""
 HEAT_LEAST_S = 30
 """s; chosen: in which they have to come."""
 QUOTA_STOOD_RATIO = 0.05
-"""share of the time; chosen: stood still for its CPU quota."""
+"""share of the time; chosen: paused by its CPU quota."""
 STARVED_PAST_US = 30 * SECOND_US
 """us; chosen: before it, in which a thread ran well."""
 STARVED_LEAST_SAMPLES = 3
@@ -313,9 +313,9 @@ MEMORY_WORK_LEAST_SHARE = 0.4
 MEMORY_RELEASED_RATIO = 0.15
 """share of the time in which memory is touched; measured: a job that starts gives back up to 0.11."""
 MEMORY_GROWN_RATIO = 0.05
-"""share of what was faulted in; chosen: faults come for other reasons, too, and other tasks free memory meanwhile."""
+"""share of what was faulted in; chosen: faults come for other reasons, too, and other tasks free memory at the same time."""
 KERNEL_MEMORY_LEAST_US = 300 * SECOND_US
-"""us; chosen: a shorter growth is no trend."""
+"""us; chosen: a shorter growth is not a trend."""
 KERNEL_MEMORY_BACK_US = 1800 * SECOND_US
 """us; chosen: the past that a trend is read from."""
 KERNEL_MEMORY_GROWN_RATIO = 0.01
@@ -367,7 +367,7 @@ DRIVER_PATIENCE_S = 5.0
 KSOFTIRQD_TELLS_BEFORE = (6, 5)
 """kernel release; kernel: before 6.5 a softirq that finds ksoftirqd runnable leaves its work to it."""
 CORE_WAIT_WITNESS_US = 100_000
-"""us in a second; chosen: a scheduler that preempts lets nobody wait for so long."""
+"""us in a second; chosen: a preemptive scheduler lets no task wait that long."""
 LOST_CORES = 0.9
 """cores in the kernel; chosen: a core that is lost, though its task moves between cores."""
 LOST_CORE_WARNING_S = 10.0
@@ -412,7 +412,7 @@ FABRIC_LEAST_ERRORS = {
     "corruption": 1,
     "driver": 3,
 }
-"""errors in a burst, by what they say; chosen: fewer are no news, whatever was before."""
+"""errors in a burst, by what they say; chosen: fewer do not count, whatever was before."""
 FABRIC_DOWN_US = 240 * SECOND_US
 """us; chosen: a link that is down for as long at the end of a window is reported as down."""
 
@@ -421,7 +421,7 @@ FABRIC_DOWN_US = 240 * SECOND_US
 GPU_PAST_US = 120 * SECOND_US
 """us; chosen: before a loss, for what the GPU usually did."""
 GPU_ASKED_EVERY_US = 10 * SECOND_US
-"""us; derived: that a process left is noticed when the driver is asked again, so it may have left that much earlier."""
+"""us; derived: that a process left is noticed at the next read of the driver, so it may have left that much earlier."""
 GPU_LEAST_LOST_S = 0.5
 """GPU-seconds; chosen: less is not worth a sentence."""
 GPU_IDLE_LEAST_S = 5
@@ -479,17 +479,17 @@ INPUT_BOUND_MOST_USED = 80.0
 INPUT_BOUND_LEAST_USED = 1.0
 """percent; chosen: a GPU with less is not used."""
 INPUT_SLOWER_LEAST_S = 10
-"""s; chosen: a batch that takes a while is no change."""
+"""s; chosen: one slow batch is not a change."""
 INPUT_WORKER_BUSY_RATIO = 0.9
 """share of a core; chosen: of a worker that could not do more."""
 INPUT_LEAST_WORKERS = 2
-"""workers; derived: one is no pool."""
+"""workers; derived: one worker is not a pool."""
 INPUT_WORKERS_BUSY_SHARE = 0.8
 """share of the workers; chosen: busy."""
 STOPPED_LEAST_S = 5.0
 """s; chosen."""
 STOPPED_LEAST_WORKERS = 2
-"""workers; derived: one is no pool."""
+"""workers; derived: one worker is not a pool."""
 STOPPED_PAST_US = 30 * SECOND_US
 """us; chosen: before the stop, for what the parent did."""
 STOPPED_SETTLED_US = 2 * SECOND_US
@@ -503,7 +503,7 @@ STOPS_APART_US = 12 * SECOND_US
 TASKS_WAIT_HALF_A_LOOK_US = 5 * SECOND_US
 """us; derived: waiting tasks are looked for every ten seconds."""
 PYTHON_PLACE_LEAST_RATIO = 0.3
-"""share of a thread's looks; chosen: less is no place where it was."""
+"""share of a thread's looks; chosen: less is not a location."""
 RAY_FAILS_AFTER_US = 120_000_000
 """us; chosen: within this time after a loss a job fails of it: Ray tries again, and waits for what does not come."""
 RAY_FAILS_BEFORE_US = 2_000_000
@@ -652,8 +652,8 @@ DENTRIES_FEW = 50_000
 DENTRIES_WALK_CORES = 0.3
 """cores; chosen: CPU in walking them."""
 DENTRIES_MANY_CGROUPS = 1_000
-"""cgroups; chosen: dropping caches asks every shrinker of every memory cgroup: from here on that is a walk of its
-own."""
+"""cgroups; chosen: dropping caches asks every shrinker of every memory cgroup: from here on that is a separate
+walk."""
 NETNS_CORES = 0.1
 """cores, of each side; measured: 0.5 in the caller and 0.4 in the kworker on 6.18."""
 ENA_NAMES_THE_KERNEL = (4, 0, 0)
@@ -692,7 +692,7 @@ RSTAT_CORES = 2
 RSTAT_CORE_SHARE = 0.05
 """share of a core; chosen: a core with less was not waiting."""
 CONTENTION_LITTLE_US_PER_S = 200_000
-"""us of waiting a second, of the tasks of a core; chosen: a second and more each second is a symptom of its own."""
+"""us of waiting a second, of the tasks of a core; chosen: a second and more each second is a separate symptom."""
 SESSIONS_MANY = 500
 """sessions; report: thousands of abandoned sessions kept pid 1 at 50 to 90 % (systemd 37880)."""
 SESSIONS_CORES = 0.4
@@ -727,7 +727,7 @@ STARVED_TOOK_SHARE = 0.3
 WRITEBACK_NEAR_RATIO = 0.9
 """share of the threshold at which no task may write any more; chosen."""
 ZOMBIES_MANY = 1_000
-"""cgroups; chosen: fewer are no cause, whatever they cost."""
+"""cgroups; chosen: fewer are not a cause, whatever they cost."""
 ZOMBIES_FILES_SHARE = 0.75
 """share of the bytes that keep them; chosen: below it the fix is not decided by which of two counts is larger."""
 ZOMBIES_PER_LIVE = 1
@@ -735,7 +735,7 @@ ZOMBIES_PER_LIVE = 1
 ZOMBIES_WALK_SHARE = 0.3
 """share of the hog's kernel time; chosen: such a walk is expensive whatever is counted."""
 ZOMBIES_WALK_CORES = 0.1
-"""cores; chosen: such a walk is expensive whatever is counted; memcg_cost.WALKED is the fewest that are said to be the
+"""cores; chosen: such a walk is expensive whatever is counted; memcg_cost.WALKED is the fewest that count as the
 cause."""
 ZOMBIES_PLACE_SHARE = 0.05
 """share of the dying cgroups; chosen: died at a place before anything is released there."""
@@ -758,4 +758,4 @@ DELAY_NOTABLE_S = 0.1
 """s; chosen: a measured delay that a summary mentions."""
 DELAY_KNOWN_SHARE = 0.5
 """share of the incident; chosen: the schedule of its cores has to be known for as much before "no task waited" is
-said."""
+reported."""

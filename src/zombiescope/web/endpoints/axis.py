@@ -80,7 +80,7 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/delays", **says("delays --json"))
     def delays(request: Request, question: Delays, rec: Rec = None) -> Response:
-        """Who waited for a core, for how long, and who ran there meanwhile."""
+        """Which tasks waited for a core, for how long, and which ran there in that time."""
         return responder.answer(
             request,
             "delays",

@@ -71,7 +71,7 @@ def routes(responder: Responder) -> APIRouter:
             str, Query(max_length=2000, description="What the file shows first, as in the page's address.")
         ] = "",
     ) -> Response:
-        """This page frozen into one file: the window, its samples, and everything that can be asked of them."""
+        """This page frozen into one file: the window, its samples, and every view of them."""
         with responder.apart(rec) as recording:
             found = profile(recording, question)
             try:

@@ -32,8 +32,8 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/incidents", **says("diagnose --json"))
     def incidents(request: Request, question: Diagnose, rec: Rec = None) -> Response:
-        """Every incident, the worst first. Of a recording that is being written: what its doctor noted, unless a window
-        is named; without a doctor the last ten minutes, and otherwise all of it, are diagnosed now."""
+        """Every incident, the worst first. Of a live recording: what its live diagnosis found, unless a window
+        is named. Without live diagnosis the last ten minutes, otherwise the whole recording, are diagnosed now."""
         answer = responder.answer if _is_noted(responder, rec, question) else responder.long_answer
         return answer(
             request, "diagnose", rec, lambda held, recording: _found(held, recording, question), question.window

@@ -36,7 +36,7 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/live", **_SAYS)
     async def live(request: Request, rec: Rec = None) -> StreamingResponse:
-        """`tick` every second, `event` when something happens, `incidents` when the doctor knows more, `recorder`
+        """`tick` every second, `event` when something happens, `incidents` when the live diagnosis has news, `recorder`
         when it stops or starts. Only of a recording that is being written."""
         node_dir = await run_in_threadpool(_live_dir, responder, rec)
         follower = responder.recordings.followers.of(node_dir)

@@ -58,7 +58,7 @@ def routes(responder: Responder) -> APIRouter:
     @router.get("/worst", **says("top, cores"))
     def worst(request: Request, question: Window, rec: Rec = None) -> Response:
         """The worst second of the window: the core that the kernel held most, who ran there, and what the mean of all
-        cores looked like meanwhile."""
+        cores looked like at that time."""
         return responder.long_answer(
             request, "worst", rec, lambda _, recording: worst_documents.answer(recording, question), question
         )
@@ -72,7 +72,7 @@ def routes(responder: Responder) -> APIRouter:
 
     @router.get("/containers", **says("containers --json"))
     def containers(request: Request, question: Containers, rec: Rec = None) -> Response:
-        """The containers of the window, what of them restarts for ever, and who asked for them."""
+        """The containers of the window, which of them restart without end, and which program requested them."""
         bounded = replace(question, top=question.top or _CONTAINERS)
 
         def made(_: HeldRecording, recording: Recording) -> dict[str, Any]:
