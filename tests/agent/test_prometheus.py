@@ -298,14 +298,14 @@ def test_an_alert_fires_on_a_real_fault_and_resolves(tmp_path: Path) -> None:
             until("our own webhook says so", lambda: "resolved" in own.states(CAUSE), 60)
             # What a scrape a minute later finds is what happened meanwhile
             assert value(base, f'sum(zombiescope_incidents_total{{cause="{CAUSE}"}})') == 1
-            assert (value(base, "zombiescope_doctor_looks_total") or 0) >= 1
+            assert (value(base, "zombiescope_diagnosis_passes_total") or 0) >= 1
     assert own.states(CAUSE).count("resolved") == 1
     assert own.states(CAUSE).count("firing") <= 2  # once, and once more if it got worse
 
 
 def _doctor(agent: AgentProcess) -> bool:
     """Whether it is loaded: what it costs is more than nothing."""
-    return agent.metrics().get(("zombiescope_cpu_seconds_total", "helpers"), 0.0) > 0
+    return agent.metrics().get(("zombiescope_process_cpu_seconds_total", "helpers"), 0.0) > 0
 
 
 # --- as the Prometheus operator scrapes it ---------------------------------------------------------------------------

@@ -34,7 +34,8 @@ READS_A_RECORDING = {
     "cgroups", "compact", "containers", "cores", "diagnose", "diff", "events", "export", "flamegraph", "freeze",
     "heatmap", "history", "info", "pack", "stacks", "status",
 }  # fmt: skip
-ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job", "--job", "--incident", "./caught", "zombie.zscope")
+ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job", "--job", "--incident", "--condition", "./caught",
+             "zombie.zscope")  # fmt: skip
 """Words of examples that look at another place or wait for something: these lines are only read. Those of the tutorial
 (./caught) are run by tests/newcomer."""
 

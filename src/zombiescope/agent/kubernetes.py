@@ -27,7 +27,7 @@ from zombiescope.node.cluster import access
 from zombiescope.node.cluster.access import Access
 from zombiescope.node.cluster.backoff import Backoff, Outage
 from zombiescope.node.cluster.changes import PodEvent
-from zombiescope.node.cluster.incident_news import News, bounded, news
+from zombiescope.node.cluster.incident_news import News, bounded, died_of, news
 from zombiescope.node.cluster.node_conditions import NodeConditions
 from zombiescope.node.cluster.node_events import NodeEvents
 from zombiescope.node.cluster.node_labels import node_labels
@@ -67,10 +67,14 @@ class KubernetesSection:
         None, "This node's name in Kubernetes. Default: $NODE_NAME, else the host's name.", pattern=r"[a-z0-9.-]{1,253}"
     )
     events: bool = setting(
-        True, "An Event on the Node for every incident, and for every part of zombiescope that fails."
+        True,
+        "An Event on the Node for every incident and every part of zombiescope that fails, and on each RayJob that "
+        "died of an incident.",
     )
     conditions: bool = setting(
-        False, "Node conditions CoreStarvation, CgroupLeak and UnitCrashLoop. Some tools replace a node for them."
+        False,
+        "Node conditions CoreStarvation, CgroupLeak, UnitCrashLoop and HardwareFault. Some tools replace a node for "
+        "them.",
     )
     ray: bool = setting(True, "The status of RayJobs and RayClusters of KubeRay that have pods on this node.")
 
@@ -104,6 +108,7 @@ class _Session:
         self._watch = PodWatch(node, on_pod=self._pod, on_gone=lambda _: None, on_event=self._event, say=self._say)
         self._events = NodeEvents(node) if section.events else None
         self._part_events = NodeEvents(node) if section.events else None
+        self._job_events = NodeEvents(node) if section.events and section.ray else None
         self._down = PartWatch(partial(node_parts.news, context.node_dir, context.health))
         self._part_news: deque[News] = deque(maxlen=MOST_PART_NEWS)
         """Not yet told: the API server may be away."""
@@ -213,12 +218,16 @@ class _Session:
             await asyncio.sleep(wait_s)
 
     async def _tell(self, client: AsyncClient) -> None:
-        known = self._incidents()
+        entries = incident_file.read(self._context.node_dir)
+        known = [one for one in map(news, entries) if one is not None]
         for one in known if self._events is not None else ():
             assert self._events is not None
             await self._events.tell(client, one)
         if self._part_events is not None:
             await self._tell_of_parts(client, self._part_events)
+        if self._job_events is not None and self._ray is not None and (jobs := self._ray.jobs()):
+            for one in (one for entry in entries for one in died_of(entry, jobs)):
+                await self._job_events.tell(client, one)
         if self._conditions is not None:
             await self._conditions.settle(client, known, self._blind())
 
@@ -235,10 +244,6 @@ class _Session:
         while self._part_news:
             await events.tell(client, self._part_news[0])
             self._part_news.popleft()
-
-    def _incidents(self) -> list[News]:
-        found = (news(entry) for entry in incident_file.read(self._context.node_dir))
-        return [one for one in found if one is not None]
 
     async def _last_word(self) -> None:
         """A condition that nobody looks after any more must not say True or False."""

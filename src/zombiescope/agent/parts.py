@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.agent import kubernetes, own_families
+from zombiescope.agent import incident_log, kubernetes, own_families
 from zombiescope.agent.metrics import part as metrics
 from zombiescope.agent.profiles import part as profiles
 from zombiescope.agent.ray import part as ray
@@ -33,6 +33,7 @@ class Part:
 PARTS: tuple[Part, ...] = (
     Part("metrics", metrics.MetricsSection, metrics.services, metrics.FAMILIES),
     Part("webhook", webhook.WebhookSection, webhook.services, webhook.FAMILIES),
+    Part("incident_log", incident_log.IncidentLogSection, incident_log.services),
     Part("kubernetes", kubernetes.KubernetesSection, kubernetes.services),
     Part("profiles", profiles.ProfilesSection, profiles.services, profiles.FAMILIES),
     Part("ray", ray.RaySection, ray.services, ray.FAMILIES),

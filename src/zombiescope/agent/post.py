@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPException, InvalidURL
 from typing import Literal
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit
 from zombiescope.base.text import printable
 
 ANSWER_BYTES = 4096
+JSON = "application/json"
 SAID_CHARACTERS = 120
 MOST_ASKED_WAIT_S = 3600.0
 _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -50,8 +52,8 @@ def shown(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
-def post(url: str, body: bytes, content_type: str, timeout_s: float) -> Outcome:
-    asked = request.Request(url, body, {"Content-Type": content_type}, method="POST")  # noqa: S310  http or https, checked
+def post(url: str, body: bytes, headers: Mapping[str, str], timeout_s: float) -> Outcome:
+    asked = request.Request(url, body, {"Content-Type": JSON, **headers}, method="POST")  # noqa: S310  http or https, checked
     try:
         with request.build_opener(_NoRedirect).open(asked, timeout=timeout_s) as answer:
             answer.read(ANSWER_BYTES)

@@ -31,6 +31,16 @@ class Family:
     """What the bound is, in words; for the documentation."""
     buckets: tuple[float, ...] = ()
     """Upper ends of a histogram's buckets; it has no labels."""
+    former: str | None = None
+    """Its name before it was renamed: exported for one version beside the new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exemplar:
+    """Grafana makes a link of its labels; OpenMetrics allows 128 characters of them."""
+
+    labels: tuple[tuple[str, str], ...]
+    at_s: float
 
 
 class Tally:
@@ -39,12 +49,18 @@ class Tally:
     def __init__(self, families: Iterable[Family]) -> None:
         self.families = {family.name: family for family in families}
         self._values: dict[str, dict[Labels, float]] = {name: {} for name in self.families}
+        self._exemplars: dict[str, dict[Labels, Exemplar]] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, amount: float = 1.0, *labels: str) -> None:
         with self._lock:
             values, key = self._values[name], self._key(name, labels)
             values[key] = values.get(key, 0.0) + amount
+
+    def exemplify(self, name: str, exemplar: Exemplar, *labels: str) -> None:
+        """An example of what a counter's last step counted."""
+        with self._lock:
+            self._exemplars.setdefault(name, {})[self._key(name, labels)] = exemplar
 
     def set(self, name: str, value: float | None, *labels: str) -> None:
         """None: not measured, which is no line, never 0."""
@@ -83,3 +99,7 @@ class Tally:
     def values(self, name: str) -> dict[Labels, float]:
         with self._lock:
             return dict(self._values[name])
+
+    def exemplars(self, name: str) -> dict[Labels, Exemplar]:
+        with self._lock:
+            return dict(self._exemplars.get(name, {}))

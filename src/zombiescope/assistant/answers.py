@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from zombiescope.assistant.fact import Answer, Fact, clock, number, percent, window
@@ -121,6 +122,22 @@ def incident(document: Mapping[str, Any], wanted: str) -> Answer:
     ]
     lacking = [*(one.get("not_checked") or ()), *document.get("not_checked", ())]
     return Answer(about, facts, list(dict.fromkeys(str(each) for each in lacking)))
+
+
+def digest(document: Mapping[str, Any]) -> Answer:
+    """All of a diagnosis in one answer: the worst incident whole, the others by their headlines, and what to ask next.
+    `diagnose --for-llm` prints it."""
+    found = document["incidents"]
+    if not found:
+        answer = incidents(document)
+        return replace(answer, about={**answer.about, "next": ["zombiescope cores", "zombiescope events"]})
+    worst, *others = found
+    one = incident({**document, "incidents": [worst]}, str(worst["id"]))
+    asks = [f"zombiescope diagnose --for-llm --incident {each['id']}" for each in others[:3]]
+    asks.append(f"zombiescope fix --incident {worst['id']}")
+    about = {**one.about, "incidents": len(found), "next": asks}
+    listed = [Fact(str(each["id"]), _headline(each), each["from"]) for each in others]
+    return Answer(about, [*one.facts, *listed], one.not_measured, "`next` asks for one incident at a time")
 
 
 def _cause(cause: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,8 @@ _REASONS: dict[str, str] = {
     "it runs the containers and jobs of others": """
         containerd docker dockerd crio cri-o cri-docker podman podman-restart buildkit kubelet kube-proxy k3s k3s-agent
         rke2-agent rke2-server k0scontroller k0sworker microk8s nomad slurmd slurmctld slurmdbd munge lxd lxc incus
-        snap.docker.dockerd snap.lxd.daemon cri-dockerd dockershim host-containerd host-containers nodeadm-run
+        slurmstepd snap.docker.dockerd snap.lxd.daemon cri-dockerd dockershim
+        host-containerd host-containers nodeadm-run
         nodeadm-config etcd kube-apiserver kube-scheduler kube-controller-manager konnectivity-agent
         pbs pbs_mom pbs_server pbs_sched condor sge_execd gridengine-exec lsfd lsf ray raylet
         nvidia-container-toolkit""",

@@ -62,6 +62,14 @@ def command(
         bool,
         typer.Option("--verbose", "-v", help="Show the whole plan, all evidence, and everything that was ruled out."),
     ] = False,
+    for_llm: Annotated[
+        bool,
+        typer.Option(
+            "--for-llm",
+            help="Print a JSON document of at most 2,000 tokens for an assistant: facts with ids and times, what was "
+            "ruled out, what was not measured, and what to ask next.",
+        ),
+    ] = False,
     node: Node = None,
     json_: Json = False,
 ) -> int:
@@ -103,6 +111,11 @@ def command(
     # Only now, when what --live recorded is removed: a reader that goes away (| head) ends this process at once.
     if json_:
         print_document("diagnose", together(found))
+    elif for_llm:
+        from zombiescope.assistant.answers import digest
+        from zombiescope.assistant.fact import written
+
+        typer.echo(written(digest(together(found)).document()))
     elif output is None:
         for one in found:
             show(one, verbose=verbose)

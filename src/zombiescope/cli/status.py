@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from zombiescope.agent.condition import NAMES
 from zombiescope.base.text import printable
 from zombiescope.cli.failure import one_line
 from zombiescope.cli.output import Json, console, examples, note, print_document
@@ -24,6 +25,7 @@ EXAMPLES = examples(
     "status /data/flight",
     "status --json | jq .cost",
     "status --fail      # exit code 3 if a part has failed",
+    "status --condition any   # one line and exit code 0, 1 or 2, for other tools",
 )
 
 Dir = Annotated[
@@ -36,21 +38,44 @@ _OVER_SHOWN = 5
 _BAD = ("failed", "hung")
 
 
+def _condition(text: str) -> str:
+    if text not in NAMES:
+        raise typer.BadParameter(f"unknown condition {text!r}; choose {', '.join(NAMES)}")
+    return text
+
+
 def command(
     directory: Dir = None,
     fail: Annotated[
         bool,
         typer.Option("--fail", help="Exit with 3 if a part of a recorder has failed or hangs, or a recorder died."),
     ] = False,
+    condition: Annotated[
+        str | None,
+        typer.Option(
+            "--condition",
+            metavar="NAME",
+            parser=_condition,
+            autocompletion=lambda: list(NAMES),
+            help="Print one line of at most 80 characters and exit with 1 if an open incident means this condition "
+            "(any, CoreStarvation, CgroupLeak, UnitCrashLoop, HardwareFault), 0 if none does, 2 if it is not known.",
+        ),
+    ] = None,
     json_: Json = False,
 ) -> None:
     """Show running recorders: uptime, gaps, cost, parts and open incidents.
 
     With DIR: the recorder that writes into it.
     """
-    from zombiescope.documents.status import answer
+    from zombiescope.documents import status
 
-    found = answer(None if directory is None else place_of(directory))
+    found = status.answer(None if directory is None else place_of(directory))
+    if condition is not None:
+        from zombiescope.agent.condition import verdict
+
+        code, line = verdict(found.document, condition)
+        typer.echo(printable(line))
+        raise typer.Exit(code)
     for place, error in found.unread:
         fix = "; run as the recorder's user" if isinstance(error, PermissionError) else ""
         note(f"zombiescope: {place} cannot be read: {one_line(error)}{fix}")

@@ -131,6 +131,10 @@ class Fix:
     steps: tuple[Step, ...] = ()
 
 
+Repair = Literal["NONE", "COMPONENT_RESET", "RESTART_VM", "REPLACE_VM", "CONTACT_SUPPORT"]
+"""What a repair system may do to the node for a cause, in the words of NVSentinel. NONE: the plan is enough."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     pattern: str
@@ -148,6 +152,7 @@ class Cause:
     """How much evidence there is; the confidence is made of it (calibration.py)."""
     is_ordinary: bool = False
     """Healthy nodes do that, too: a note, unless somebody suffers from it."""
+    repair: Repair = "NONE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Count
-from zombiescope.diagnosis.incident import Actor, Fix, Proof
+from zombiescope.diagnosis.incident import Actor, Fix, Proof, Repair
 from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.model.plans.step import advice
 
@@ -145,6 +145,8 @@ class Pattern:
     """Why there is none, or none that is safe."""
     no_lasting: str = ""
     """Why nothing ends it for good."""
+    repair: Repair = "NONE"
+    """What a system that repairs nodes may do for it, where nothing on the node helps."""
     may_be: bool = False
     """Its symptom alone makes it a candidate, unconfirmed: nothing that a recording always holds would confirm it."""
 

@@ -54,7 +54,8 @@ def page(pattern: Pattern) -> str:
 
 def index(patterns: Sequence[Pattern]) -> str:
     rows = [
-        f"| [{one.id}]({one.id}.md) | {one.title} | {one.confirmed_by} | {one.proof} | {_kernels_seen(one) or 'none'} |"
+        f"| [{one.id}]({one.id}.md) | {one.title} | {one.confirmed_by} | {one.proof} | {_kernels_seen(one) or 'none'} "
+        f"| {one.repair} |"
         for one in patterns
     ]
     return "\n".join(
@@ -68,8 +69,11 @@ def index(patterns: Sequence[Pattern]) -> str:
             "are weighed. A pattern without a kernel needs [a scenario](../how-to/add-a-scenario.md): contributions",
             "are welcome.",
             "",
-            "| pattern | what happens | confirmed by | proof | seen on |",
-            "|---|---|---|---|---|",
+            "*Repair* is what a repair system may do to the node ([table](../integrations.md#repair)); NONE where",
+            "the plan ends the cause on the node.",
+            "",
+            "| pattern | what happens | confirmed by | proof | seen on | repair |",
+            "|---|---|---|---|---|---|",
             *rows,
             "",
         ]

@@ -18,6 +18,7 @@ from zombiescope.query.containers import Container, containers
 from zombiescope.store.container_names import SHORT_ID
 
 _ENDS_WITH_US = (None, "", "no")
+_SLURM_JOB = re.compile(r"slurm-([0-9]{1,12})")
 _WHOLE_ID = re.compile(r"[0-9a-f]{64}")
 _CLIENTS = {"docker": "docker", "moby": "docker", "podman": "podman"}
 
@@ -64,13 +65,24 @@ def to_stop(actor: Actor | None) -> str | None:
     if actor is None:
         return None
     if (actor.container or actor.container_name) and not _is_of_the_node(actor):
+        if (job := _slurm_job(actor.container)) is not None:
+            return f"end the Slurm job {job}"
         return f"stop the container {actor.container_name or actor.container}"
     if actor.unit is not None:
         return None if untouchable(actor.unit) else f"stop {actor.unit}"
     return f"stop {actor.name}" if may_change(actor) else None
 
 
+def _slurm_job(container: str | None) -> str | None:
+    """The number of the job that this container is."""
+    found = _SLURM_JOB.fullmatch(container or "")
+    return found and found[1]
+
+
 def _container(actor: Actor, known: Container | None, does: str) -> Iterator[Step]:
+    if (job := _slurm_job(actor.container)) is not None:
+        yield advice(f"the Slurm job {job} {does}: `scontrol show job {job}` names its user, `scancel {job}` ends it")
+        return
     name = ((known.name if known else None) or actor.container_name or actor.container or "").lstrip("/")
     image = actor.image or (known.image if known else None)
     of = printable(f"container {name}" + (f" (image {image})" if image else ""))

@@ -203,6 +203,7 @@ def _cause(case: Case, one: Assessment) -> Cause:
         because,
         strength=one.strength,
         is_ordinary=finding.is_ordinary,
+        repair=one.pattern.repair,
     )
 
 

@@ -3,7 +3,8 @@
 normalise() makes one name of all the paths that differ by an id, so that 68,000 dead containers are one line:
 container ids, pod uids, session and transient unit numbers, and trailing numbers become "*".
 owner() reads the node's systemd unit and slice, the container, the pod and the runtime from a path, for the systemd
-and the cgroupfs driver of Docker, containerd, CRI-O, podman, ECS and LXC.
+and the cgroupfs driver of Docker, containerd, CRI-O, podman, ECS and LXC. A job of Slurm is a container too,
+whichever step a process belongs to.
 
 Pure text, no kernel file is read. Cost of normalise(): about 2 us for a new leaf below a known parent, less
 for a path that was seen before; of owner(): about 5 us, once a path.
@@ -76,7 +77,7 @@ class Owner:
     container: str | None = None
     pod_uid: str | None = None
     runtime: str | None = None
-    """docker, containerd, crio, podman, ecs, lxc, machined; None where the path does not say."""
+    """docker, containerd, crio, podman, ecs, lxc, machined, slurm; None where the path does not say."""
     user_unit: str | None = None
     """The unit of a user's own manager, below user@UID.service."""
 
@@ -97,7 +98,11 @@ _RUNTIMES = {
     "libpod": "podman",
     "libpod-conmon": "podman",
 }
-_RUNTIME_DIRECTORIES = {"docker": "docker", "ecs": "ecs", "libpod_parent": "podman"}
+_SLURM = "slurm"
+_RUNTIME_DIRECTORIES = {"docker": "docker", "ecs": "ecs", "libpod_parent": "podman", "slurm": _SLURM}
+_SLURM_DIRECTORY = re.compile(r"(?:[\w.-]+_)?slurmstepd\.scope$|slurm_[\w.-]+$")
+"""One for each slurmd, where several run on a machine."""
+_SLURM_JOB = re.compile(r"job_([0-9]{1,12})$")
 
 
 @lru_cache(maxsize=4096)
@@ -119,12 +124,12 @@ def owner(path: str) -> Owner:
             in_slices = False
         pod = _POD.search(name)
         pod_uid = pod[1].replace("_", "-") if pod else pod_uid
-        directory = _RUNTIME_DIRECTORIES.get(name, directory)
+        directory = _runtime_directory(name) or directory
         container, runtime = _container(name, directory) or (container, runtime)
     return Owner(unit, slice_, container, pod_uid, runtime, user_unit)
 
 
-_LIKELY = re.compile(r"[0-9a-f]{12}|^lxc\.payload\.|^machine-|^systemd-nspawn@")
+_LIKELY = re.compile(r"[0-9a-f]{12}|^lxc\.payload\.|^machine-|^systemd-nspawn@|^job_[0-9]")
 _HELPER = re.compile(r"-conmon-|^lxc\.monitor\.")
 
 
@@ -142,10 +147,14 @@ def containers_in(path: str) -> list[tuple[str, str]]:
     directory, found, above = None, [], ""
     for name in path.split("/")[1:]:
         above += f"/{name}"
-        directory = _RUNTIME_DIRECTORIES.get(name, directory)
+        directory = _runtime_directory(name) or directory
         if (named := _container(name, directory)) is not None:
             found.append((above, named[0]))
     return found
+
+
+def _runtime_directory(name: str) -> str | None:
+    return _RUNTIME_DIRECTORIES.get(name) or (_SLURM if _SLURM_DIRECTORY.match(name) else None)
 
 
 def _container(name: str, directory: str | None) -> tuple[str, str | None] | None:
@@ -154,7 +163,9 @@ def _container(name: str, directory: str | None) -> tuple[str, str | None] | Non
     if scoped:
         return scoped[2], _RUNTIMES[scoped[1]]
     if _BARE.match(name) or (directory == "ecs" and _ECS.match(name)):
-        return name, directory
+        return name, directory if directory != _SLURM else None
+    if directory == _SLURM and (job := _SLURM_JOB.match(name)):
+        return f"slurm-{job[1]}", _SLURM
     if name.startswith(("lxc.payload.", "lxc.monitor.")):
         return name.split(".", 2)[2], "lxc"
     machine = _MACHINE.match(name)

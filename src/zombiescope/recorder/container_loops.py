@@ -47,6 +47,8 @@ class Loops:
 
     def ended(self, one: TrackedContainer, at_us: int) -> Event | None:
         """It ended: an event, if what has its name did so again and again."""
+        if one.runtime == "slurm":
+            return None  # jobs come and go: that is what they are for
         same, family = _family(one)
         news = self._churn.removed(family, at_us)
         if news is None:

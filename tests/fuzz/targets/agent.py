@@ -59,7 +59,7 @@ def tell_incidents(data: bytes) -> None:
         assert isinstance(cause_of(entry) + headline_of(entry), str)
         alert = of_incident(entry, "node")
         for form in FORMATS.values():
-            assert len(form([alert])) < 40_000
+            assert len(form.message([alert], "https://receiver.example.org", "key").body) < 40_000
 
 
 TARGETS = (

@@ -13,6 +13,8 @@ from zombiescope.agent import parts
 from zombiescope.agent.health import Health
 from zombiescope.agent.metrics import families
 from zombiescope.agent.metrics.account import Books
+from zombiescope.agent.metrics.exposition import page, registry
+from zombiescope.agent.metrics.incident_account import IncidentAccount
 from zombiescope.agent.metrics.missing_sources import MissingSources
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import OTHER, Tally
@@ -291,3 +293,21 @@ def test_gpus_as_they_were_last_and_what_their_driver_counts(tmp_path: Path) -> 
     assert value(tally, families.GPU_UTILISATION, "1") == 0
     assert (value(tally, families.GPU_MEMORY_USED, "1"), value(tally, families.GPU_TEMPERATURE, "1")) == (7, 41)
     assert set(tally.values(families.GPU_OK)) == {("0",)}
+
+
+def test_a_renamed_metric_keeps_its_former_name_and_incidents_have_exemplars(tmp_path: Path) -> None:
+    tally = Tally(parts.families())
+    tally.add(families.CPU, 3.5, "recorder")
+    account = IncidentAccount(tally, tmp_path, since_s=0.0)
+    (tmp_path / "incidents.json").write_text(json.dumps({"at": 1, "incidents": []}))
+    account.poll()
+    found = {"id": "a1b2", "from": 50.0, "to": 60.0, "state": "open", "severity": "critical"}
+    (tmp_path / "incidents.json").write_text(json.dumps({"at": 2, "incidents": [found]}))
+    account.poll()
+    text = page(registry(tally), "application/openmetrics-text; version=1.0.0")[0].decode()
+    assert 'zombiescope_process_cpu_seconds_total{process="recorder"} 3.5' in text
+    assert 'zombiescope_cpu_seconds_total{process="recorder"} 3.5' in text
+    (line,) = [each for each in text.splitlines() if each.startswith("zombiescope_incidents_total{")]
+    assert line.endswith('# {incident="a1b2"} 1.0 50.0')
+    plain = page(registry(tally), "text/plain")[0].decode()
+    assert "# {" not in plain

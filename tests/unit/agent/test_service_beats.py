@@ -16,6 +16,7 @@ from tests.helpers.agent_process import free_port
 from zombiescope.agent import parts
 from zombiescope.agent.config.setting import Duration
 from zombiescope.agent.health import MARGIN_S, Health
+from zombiescope.agent.incident_log import IncidentLogSection
 from zombiescope.agent.kubernetes import KubernetesSection
 from zombiescope.agent.metrics.part import MetricsSection
 from zombiescope.agent.profiles.part import ProfilesSection
@@ -31,6 +32,7 @@ PEER = "http://127.0.0.1:1"
 SECTIONS: dict[str, Callable[[Path], Any]] = {
     "metrics": lambda _: MetricsSection(listen=f"127.0.0.1:{free_port()}"),
     "webhook": lambda _: WebhookSection(url=PEER, every=Duration(1.0)),
+    "incident_log": lambda _: IncidentLogSection(enabled=True),
     "kubernetes": lambda place: KubernetesSection(enabled=True, kubeconfig=str(place / "none"), node="lab"),
     "profiles": lambda _: ProfilesSection(url=PEER),
     "ray": lambda _: RaySection(),
@@ -39,6 +41,7 @@ SECTIONS: dict[str, Callable[[Path], Any]] = {
 HANGS = (
     ("account", "zombiescope.agent.metrics.account.Tail.poll"),
     ("webhook", "zombiescope.agent.webhook.part.IncidentWatch.poll"),
+    ("incident_log", "zombiescope.agent.incident_log.IncidentWatch.poll"),
     ("kubernetes", "zombiescope.base.feed.Feed.flush"),
     ("ray", "zombiescope.agent.ray.part.Watch.look"),
     ("shipping", "zombiescope.agent.shipping.part._changed"),
@@ -83,7 +86,9 @@ def test_every_part_of_the_configuration_is_tried_here() -> None:
     assert set(SECTIONS) == {part.name for part in parts.PARTS}
 
 
-@pytest.mark.parametrize("name", ["account", "metrics", "webhook", "kubernetes", "profiles", "ray", "shipping"])
+@pytest.mark.parametrize(
+    "name", ["account", "metrics", "webhook", "incident_log", "kubernetes", "profiles", "ray", "shipping"]
+)
 def test_a_service_that_works_says_by_when_it_beats_again(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

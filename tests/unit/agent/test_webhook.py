@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -24,7 +24,7 @@ from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS, NEVER
 from zombiescope.agent.webhook.outbox import MOST, TOGETHER, Outbox
-from zombiescope.agent.webhook.part import SENT, WebhookSection, WebhookService
+from zombiescope.agent.webhook.part import SENT, WebhookSection, WebhookService, services
 from zombiescope.store import health
 from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 
@@ -41,11 +41,15 @@ def alert(*given: str, **more: Any) -> Any:
     return of_incident(incident(*given, **more), "gpu-17")
 
 
+def sent(form: str, *alerts: Any) -> Any:
+    return json.loads(FORMATS[form].message(alerts, "https://receiver.example.org", "key").body)
+
+
 # --- messages --------------------------------------------------------------------------------------------------------
 
 
 def test_an_alert_in_the_form_of_alertmanagers_webhooks() -> None:
-    message = json.loads(FORMATS["webhook"]([alert("a"), alert("b", "closed")]))
+    message = sent("webhook", alert("a"), alert("b", "closed"))
     assert (message["version"], message["status"], message["receiver"]) == ("4", "firing", "zombiescope")
     first, second = message["alerts"]
     assert first["labels"] == {
@@ -69,13 +73,113 @@ def test_a_name_in_a_message_calls_nobody_and_gives_nothing_away() -> None:
     hostile = "<!channel> *x* @here `rm` \x1b[2J & --password=hunter22hunter22 " + "y" * 5000
     made = alert("a", causes=[{"pattern": "fork-storm", "summary": hostile}])
     for form in FORMATS.values():
-        text = form([made]).decode()
+        text = form.message([made], "https://receiver.example.org", "secretkey").body.decode()
         assert "hunter22" not in text
         assert "\\u001b" not in text
         assert len(text) < 6000
-    text = json.loads(FORMATS["slack"]([made]))["text"]
+    text = json.dumps(sent("slack", made))
     assert "<!channel>" not in text
     assert "@here" not in text
+
+
+PLAN = {
+    "summary": "disable the agent",
+    "plan": [{"command": None}, {"command": "systemctl disable --now leaky.service"}],
+}
+EXPLAINED = {"pattern": "zombie-memcg", "summary": "kubelet walks dead cgroups", "fix": PLAN}
+PAGE = "https://zs.example.org/{node}/"
+
+
+def linked(*given: str) -> Any:
+    return of_incident(incident(*given, causes=[EXPLAINED]), "gpu 17", "https://wiki.example.org/patterns", PAGE)
+
+
+def test_an_alert_leads_to_the_incident_and_says_the_first_command() -> None:
+    link = "https://zs.example.org/gpu%2017/?page=incident&id=a&node=gpu%2017"
+    fix = "disable the agent: systemctl disable --now leaky.service"
+    (one,) = sent("webhook", linked("a"))["alerts"]
+    assert one["generatorURL"] == link
+    assert one["annotations"]["fix"] == fix
+    (posted,) = sent("alertmanager", linked("a"))
+    assert posted["generatorURL"] == link
+    assert "generatorURL" not in sent("alertmanager", alert("a"))[0], "an empty one is no address"
+
+
+def test_slack_shows_the_fix_and_links_in_blocks_that_it_accepts() -> None:
+    message = sent("slack", *[linked(str(number)) for number in range(TOGETHER)])
+    assert len(message["blocks"]) <= 50
+    section, context = message["blocks"][:2]
+    assert "*Fix* disable the agent" in section["text"]["text"]
+    assert "|the incident>" in context["elements"][0]["text"]
+    assert "|what to do>" in context["elements"][0]["text"]
+    assert all(len(json.dumps(block)) < 3200 for block in message["blocks"])
+    assert [block["type"] for block in sent("slack", linked("a", "closed"))["blocks"]] == ["section"]
+
+
+def test_pagerduty_resolves_what_it_triggered() -> None:
+    first, second = sent("pagerduty", linked("a")), sent("pagerduty", linked("a", "closed"))
+    assert (first["event_action"], second["event_action"]) == ("trigger", "resolve")
+    assert first["routing_key"] == second["routing_key"] == "key"
+    assert first["dedup_key"] == second["dedup_key"]
+    assert first["payload"]["severity"] == "critical"
+    assert first["payload"]["source"] == "gpu 17"
+    assert [link["text"] for link in first["links"]] == ["the incident", "what to do"]
+    assert first["payload"]["custom_details"]["fix"].startswith("disable the agent")
+
+
+def test_opsgenie_closes_the_alert_that_it_opened() -> None:
+    form = FORMATS["opsgenie"]
+    first = form.message([linked("a")], "https://api.opsgenie.com/", "key")
+    second = form.message([linked("a", "closed")], "https://api.opsgenie.com", "key")
+    document = json.loads(first.body)
+    assert first.url == "https://api.opsgenie.com/v2/alerts"
+    assert second.url == f"https://api.opsgenie.com/v2/alerts/{document['alias']}/close?identifierType=alias"
+    assert first.headers == second.headers == {"Authorization": "GenieKey key"}
+    assert document["priority"] == "P1"
+    assert len(document["message"]) <= 130
+
+
+def test_an_incident_is_a_log_record_of_otlp() -> None:
+    """As the published protocol reads it."""
+    from google.protobuf.json_format import ParseDict  # type: ignore[import-untyped]  # no stubs
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    read = ParseDict(sent("otlp", linked("a"), linked("b", "closed")), ExportLogsServiceRequest())
+    (resource,) = read.resource_logs
+    assert {one.key: one.value.string_value for one in resource.resource.attributes}["host.name"] == "gpu 17"
+    first, second = resource.scope_logs[0].log_records
+    assert (first.event_name, first.severity_text, first.time_unix_nano) == (
+        "zombiescope.incident",
+        "FATAL",
+        100 * 10**9,
+    )
+    known = {one.key: one.value.string_value for one in second.attributes}
+    assert (known["zombiescope.incident"], known["zombiescope.incident.status"]) == ("b", "resolved")
+    assert second.time_unix_nano == 106 * 10**9
+
+
+def test_forms_of_one_alert_send_all_that_wait_one_after_the_other(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_text("R0UT1NGKEY\n")
+    receiver, said = Receiver(), list[str]()
+    section = WebhookSection(format="pagerduty", key_file=str(key), every=Duration(3600.0))
+    assert list(section.problems()) == []
+    with running(tmp_path, receiver, said, section):
+        time.sleep(0.05)
+        look(tmp_path, incident("a"), incident("b"), incident("c"))
+        until(lambda: len(receiver.got) == 3)
+    assert {event["routing_key"] for event in receiver.got} == {"R0UT1NGKEY"}
+    assert len({event["dedup_key"] for event in receiver.got}) == 3
+
+
+def test_a_key_that_is_missing_or_is_none_is_one_line() -> None:
+    assert [where for where, *_ in WebhookSection(format="opsgenie").problems()] == ["webhook.key_file"]
+    assert parts_of(WebhookSection(format="slack")) == 0
+    assert parts_of(WebhookSection(format="pagerduty", key_file="/run/key")) == 1
+
+
+def parts_of(section: WebhookSection) -> int:
+    return len(services(section))
 
 
 # --- what was told ---------------------------------------------------------------------------------------------------
@@ -145,7 +249,7 @@ class Receiver:
     outcomes: list[Outcome] = field(default_factory=list)
     got: list[dict[str, Any]] = field(default_factory=list)
 
-    def __call__(self, _url: str, body: bytes, _type: str, _timeout_s: float) -> Outcome:
+    def __call__(self, _url: str, body: bytes, _headers: Mapping[str, str], _timeout_s: float) -> Outcome:
         outcome = self.outcomes.pop(0) if self.outcomes else Outcome("accepted")
         if outcome.kind == "accepted":
             self.got.append(json.loads(body))
@@ -153,9 +257,9 @@ class Receiver:
 
 
 @contextmanager
-def running(place: Path, receiver: Receiver, said: list[str]) -> Iterator[Tally]:
+def running(place: Path, receiver: Receiver, said: list[str], section: WebhookSection | None = None) -> Iterator[Tally]:
     tally, stop = Tally(parts.families()), threading.Event()
-    section = WebhookSection(url=f"http://127.0.0.1:1{SECRET_PATH}", every=Duration(0.0))
+    section = section or WebhookSection(url=f"http://127.0.0.1:1{SECRET_PATH}", every=Duration(0.0))
     service = WebhookService(section, send=receiver, poll_s=0.01)
     context = Context("webhook", place, "gpu-17", "gpu-17", tally, Health(said.append))
     thread = threading.Thread(target=service.run, args=(context, stop), daemon=True)
@@ -269,7 +373,7 @@ def test_what_an_answer_means(code: int, headers: dict[str, str], kind: str, wai
 
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
-        found = post(f"http://127.0.0.1:{server.server_port}{SECRET_PATH}", b"{}", "application/json", 5)
+        found = post(f"http://127.0.0.1:{server.server_port}{SECRET_PATH}", b"{}", {}, 5)
     assert (found.kind, found.wait_s) == (kind, wait_s)
     assert SECRET_PATH not in found.why
 
@@ -279,9 +383,9 @@ def test_an_address_that_cannot_be_asked_is_refused_and_its_secret_is_not_repeat
     url = f"https://hooks.example.org{SECRET_PATH}{wrong}more"
     assert not is_address(url)
     assert any(where == "webhook.url" for where, *_ in WebhookSection(url=url).problems())
-    assert "verysecret" not in post(url, b"{}", "application/json", 5).why
+    assert "verysecret" not in post(url, b"{}", {}, 5).why
 
 
 def test_nobody_there_is_a_reason_to_try_later() -> None:
-    found = post(f"http://127.0.0.1:1{SECRET_PATH}", b"{}", "application/json", 5)
+    found = post(f"http://127.0.0.1:1{SECRET_PATH}", b"{}", {}, 5)
     assert found == Outcome("later", "http://127.0.0.1:1: Connection refused")

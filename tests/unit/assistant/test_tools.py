@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from zombiescope.assistant import answers
 from zombiescope.assistant.fact import MOST_TOKENS, Answer, Fact, clock, tokens, written
 from zombiescope.assistant.tools import TOOLS, Asked
 from zombiescope.base.errors import UserError
+from zombiescope.questions.views import DiagnoseQuestion
 from zombiescope.web.recordings import Recordings
 
 
@@ -108,3 +110,17 @@ def test_times_are_those_that_a_tool_takes(asked: Asked) -> None:
     at = found["facts"][0]["at"]
     assert asked.answer("cores", {"at": at})["from"] == at
     assert clock(1_743_476_526.25) == "2025-04-01T03:02:06.250Z"
+
+
+def test_a_diagnosis_for_an_assistant_is_the_worst_incident_whole_and_fits(recordings: Recordings) -> None:
+    for key in keys(recordings):
+        with recordings.named(key).reading() as recording:
+            found = answers.diagnosed(recording, DiagnoseQuestion(), live=False)
+        document = answers.digest(found).document()
+        assert tokens(written(document)) <= MOST_TOKENS
+        assert document["incidents"] == len(found["incidents"])
+        if found["incidents"]:
+            worst = found["incidents"][0]
+            assert document["incident"] == worst["id"]
+            assert document["facts"][0]["id"].startswith(str(worst["id"]))
+            assert document["next"][-1] == f"zombiescope fix --incident {worst['id']}"

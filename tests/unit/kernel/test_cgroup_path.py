@@ -169,6 +169,18 @@ def test_a_storm_of_new_names_is_cheap_and_one_name() -> None:
             Owner(container=ID[::-1], pod_uid=UID, runtime="docker"),
         ),
         (f"/../../docker/{ID}", Owner(container=ID, runtime="docker")),
+        (
+            "/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0",
+            Owner("slurmstepd.scope", "system.slice", "slurm-4711", None, "slurm"),
+        ),
+        (
+            "/system.slice/node7_slurmstepd.scope/job_4711",
+            Owner("node7_slurmstepd.scope", "system.slice", "slurm-4711", None, "slurm"),
+        ),
+        ("/slurm/uid_1000/job_77/step_batch/task_0", Owner(container="slurm-77", runtime="slurm")),
+        ("/slurm_node7/uid_1000/job_77", Owner(container="slurm-77", runtime="slurm")),
+        (f"/slurm/uid_1000/job_77/step_0/{ID}", Owner(container=ID)),
+        ("/system.slice/web.service/job_77", Owner("web.service", "system.slice")),
     ],
 )
 def test_owner(path: str, expected: Owner) -> None:

@@ -80,6 +80,7 @@ export interface Cause {
   proof: "kernel" | "golden" | "literature";
   confidence: number;
   strength?: number;
+  repair?: "NONE" | "COMPONENT_RESET" | "RESTART_VM" | "REPLACE_VM" | "CONTACT_SUPPORT";
   summary: string;
   hog: Actor;
   culprit: Actor | null;

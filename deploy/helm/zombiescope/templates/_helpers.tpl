@@ -75,7 +75,8 @@ object store of one's own is an endpoint_override behind the bucket; what is swi
 {{- else if contains "://" $address -}}{{- $ports = append $ports 443 -}}
 {{- end -}}
 {{- end -}}
-{{- if get (get $config "webhook" | default dict) "url_file" -}}{{- $ports = append $ports 443 -}}{{- end -}}
+{{- $webhook := get $config "webhook" | default dict -}}
+{{- if or (get $webhook "url_file") (and (get $webhook "key_file") (not (get $webhook "url"))) -}}{{- $ports = append $ports 443 -}}{{- end -}}
 {{- $ray := get $config "ray" | default dict -}}
 {{- if and (ne (get $ray "enabled" | toString) "false") (not (get $ray "dashboard")) -}}{{- $ports = append $ports 8265 -}}{{- end -}}
 {{- $ports | uniq | toJson -}}

@@ -9,6 +9,7 @@ which tells the next one.
 from __future__ import annotations
 
 import importlib.metadata
+import platform
 import threading
 import time
 from typing import Any
@@ -84,7 +85,7 @@ class Books:
         self.gpu_seconds = GpuSecondsAccount(tally)
         self.cost = CostAccount(tally, context.node_dir)
         self.incidents = IncidentAccount(tally, context.node_dir, since_us / 1e6)
-        tally.set(families.BUILD, 1, importlib.metadata.version("zombiescope"))
+        tally.set(families.BUILD, 1, importlib.metadata.version("zombiescope"), platform.python_version())
 
     def take(self, frame: LogFrame, header: dict[str, Any]) -> None:
         if header.get("recorder_started_us") != self._run:

@@ -27,7 +27,7 @@ UNIT_RESTARTS = "zombiescope_unit_restarts_total"
 CONTAINER_RESTARTS = "zombiescope_container_restarts_total"
 KERNEL_EVENTS = "zombiescope_kernel_events_total"
 GPU_LOST = "zombiescope_gpu_lost_seconds_total"
-GPU_UTILISATION = "zombiescope_gpu_utilisation_ratio"
+GPU_UTILISATION = "zombiescope_gpu_utilization_ratio"
 GPU_POWER = "zombiescope_gpu_power_watts"
 GPU_MEMORY_USED = "zombiescope_gpu_memory_used_bytes"
 GPU_TEMPERATURE = "zombiescope_gpu_temperature_celsius"
@@ -39,8 +39,8 @@ GPU_PROCESS_INFO = "zombiescope_gpu_process_info"
 JOB_GPU_SECONDS = "zombiescope_job_gpu_seconds_total"
 INCIDENTS = "zombiescope_incidents_total"
 INCIDENT_OPEN = "zombiescope_incident_open"
-CPU = "zombiescope_cpu_seconds_total"
-RESIDENT = "zombiescope_resident_bytes"
+CPU = "zombiescope_process_cpu_seconds_total"
+RESIDENT = "zombiescope_process_resident_memory_bytes"
 LOST = "zombiescope_recorder_records_lost_total"
 LATENESS = "zombiescope_recorder_tick_lateness_seconds"
 STORE = "zombiescope_store_bytes"
@@ -50,7 +50,7 @@ PART_UP = "zombiescope_part_up"
 PART_SUCCESS = "zombiescope_part_last_success_timestamp_seconds"
 PART_FAILURES = "zombiescope_part_failures_total"
 PART_WORK = "zombiescope_part_work_total"
-LOOKS = "zombiescope_doctor_looks_total"
+LOOKS = "zombiescope_diagnosis_passes_total"
 NEWEST = "zombiescope_newest_record_timestamp_seconds"
 STARTED = "zombiescope_recorder_start_time_seconds"
 BUILD = "zombiescope_build_info"
@@ -83,7 +83,7 @@ FAMILIES = (
     Family(GPU_LOST, "counter", "Seconds of a GPU's work that incidents cost, as the diagnosis found.", ("gpu",), GPUS,
            "one for each GPU"),
     Family(GPU_UTILISATION, "gauge", "How busy a GPU was in its newest second, by the driver's own samples.", ("gpu",),
-           GPUS_SHOWN, "one for each GPU up to 16"),
+           GPUS_SHOWN, "one for each GPU up to 16", former="zombiescope_gpu_utilisation_ratio"),
     Family(GPU_POWER, "gauge", "Power of the board in that second.", ("gpu",), GPUS_SHOWN,
            "one for each GPU up to 16"),
     Family(GPU_MEMORY_USED, "gauge", "Memory of a GPU that is in use.", ("gpu",), GPUS_SHOWN,
@@ -109,9 +109,9 @@ FAMILIES = (
     Family(INCIDENT_OPEN, "gauge", "Open incidents.", ("cause", "severity"), 3 * CAUSES,
            "one for each pattern and severity of an open incident"),
     Family(CPU, "counter", "What zombiescope itself costs: CPU of its processes.", ("process",), 4,
-           "recorder, helpers, services, supervisor"),
+           "recorder, helpers, services, supervisor", former="zombiescope_cpu_seconds_total"),
     Family(RESIDENT, "gauge", "What zombiescope itself costs: resident memory of its processes.", ("process",), 4,
-           "recorder, helpers, services, supervisor"),
+           "recorder, helpers, services, supervisor", former="zombiescope_resident_bytes"),
     Family(LOST, "counter", "Records that the kernel's rings lost because they were full."),
     Family(LATENESS, "histogram", "How late the recorder's ticks were.", buckets=LATENESS_S),
     Family(STORE, "gauge", "What the recording takes on disk."),
@@ -127,8 +127,8 @@ FAMILIES = (
            "one for each part"),
     Family(PART_WORK, "counter", "How often a part did what it is for.", ("part",), PARTS_SHOWN,
            "one for each part"),
-    Family(LOOKS, "counter", "Diagnosis passes completed."),
+    Family(LOOKS, "counter", "Diagnosis passes completed.", former="zombiescope_doctor_looks_total"),
     Family(NEWEST, "gauge", "Unix time of the newest record. If it stops advancing, the recorder has stopped."),
     Family(STARTED, "gauge", "When the recorder began."),
-    Family(BUILD, "gauge", "1; which version this is.", ("version",), 1, "one"),
+    Family(BUILD, "gauge", "1; which version this is, on which Python.", ("version", "pythonversion"), 1, "one"),
 )  # fmt: skip

@@ -7,7 +7,9 @@ from typing import Any
 
 from zombiescope.agent.incidents import IncidentWatch, cause_of, entries, number
 from zombiescope.agent.metrics import families
-from zombiescope.agent.tally import Tally
+from zombiescope.agent.tally import Exemplar, Tally
+
+MOST_ID = 64
 
 
 class IncidentAccount:
@@ -29,6 +31,8 @@ class IncidentAccount:
             incident = change.incident
             if change.before is None and number(incident.get("to")) >= self._since_s:
                 self._tally.add(families.INCIDENTS, 1, *_labels(incident))
+                example = Exemplar((("incident", str(incident.get("id"))[:MOST_ID]),), number(incident.get("from")))
+                self._tally.exemplify(families.INCIDENTS, example, *_labels(incident))
             self._take_cost(incident)
         if changes or not self._looks:
             self._publish_open()

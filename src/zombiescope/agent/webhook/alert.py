@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
+from urllib.parse import quote
 
 from zombiescope.agent.incidents import cause_of, entries, headline_of, number
 from zombiescope.agent.node_parts import brief
@@ -35,6 +36,9 @@ class Alert:
     starts_s: float
     ends_s: float | None
     runbook: str
+    fix: str = ""
+    link: str = ""
+    """To the incident on the page."""
 
     @property
     def labels(self) -> dict[str, str]:
@@ -48,7 +52,9 @@ class Alert:
 
     @property
     def annotations(self) -> dict[str, str]:
-        said = {"summary": self.summary, "description": self.description, "runbook_url": self.runbook}
+        said = {
+            "summary": self.summary, "description": self.description, "fix": self.fix, "runbook_url": self.runbook,
+        }  # fmt: skip
         return {name: text for name, text in said.items() if text}
 
     @property
@@ -57,7 +63,8 @@ class Alert:
         return hashlib.sha256(f"{self.node}\0{self.incident}".encode()).hexdigest()[:16]
 
 
-def of_incident(incident: dict[str, Any], node: str, runbooks: str = RUNBOOKS) -> Alert:
+def of_incident(incident: dict[str, Any], node: str, runbooks: str = RUNBOOKS, page: str = "") -> Alert:
+    """`page`: the address of the web page, {node} in it replaced."""
     cause, is_open = _safe(cause_of(incident), MOST_LABEL), incident.get("state") == "open"
     known = cause.replace("-", "").isalnum() and cause != "unexplained"
     return Alert(
@@ -72,6 +79,8 @@ def of_incident(incident: dict[str, Any], node: str, runbooks: str = RUNBOOKS) -
         starts_s=number(incident.get("from")),
         ends_s=None if is_open else number(incident.get("to")),
         runbook=_runbook(runbooks.rstrip("/"), cause) if known else "",
+        fix=_fix(incident),
+        link=_link(page, node, incident),
     )
 
 
@@ -105,6 +114,24 @@ def part_of(incident: str) -> str | None:
 
 def _runbook(runbooks: str, cause: str) -> str:
     return f"{runbooks}/{cause}.{'html' if runbooks.startswith('http') else 'md'}"
+
+
+def _fix(incident: dict[str, Any]) -> str:
+    """What to do, and the first command of the plan."""
+    for cause in entries(incident, "causes")[:1]:
+        plan = cause.get("fix")
+        if isinstance(plan, dict) and plan.get("summary"):
+            command = next((str(one["command"]) for one in entries(plan, "plan") if one.get("command")), "")
+            return _safe(f"{plan['summary']}: {command}" if command else str(plan["summary"]), MOST_TEXT)
+    return ""
+
+
+def _link(page: str, node: str, incident: dict[str, Any]) -> str:
+    """As the page's own addresses: it refuses another node's recording."""
+    if not page:
+        return ""
+    place = page.replace("{node}", quote(node, safe="")).rstrip("/")
+    return f"{place}/?page=incident&id={quote(str(incident.get('id')), safe='')}&node={quote(node, safe='')}"
 
 
 def _symptoms(incident: dict[str, Any]) -> str:

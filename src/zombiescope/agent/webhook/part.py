@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from zombiescope.agent.part_watch import PartChange, PartWatch
 from zombiescope.agent.post import Outcome, is_address, post
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
-from zombiescope.agent.webhook.alert import PART_SEVERITY, RUNBOOKS, of_incident, of_part, part_of
+from zombiescope.agent.webhook.alert import PART_SEVERITY, RUNBOOKS, Alert, of_incident, of_part, part_of
 from zombiescope.agent.webhook.messages import FORMATS, HOLDS_S
 from zombiescope.agent.webhook.outbox import Outbox
 from zombiescope.base.errors import UserError
@@ -45,8 +45,13 @@ class WebhookSection:
     url_file: str | None = setting(None, "A file with that address, if it is secret (as Slack's is).")
     format: str = setting(
         "webhook",
-        "webhook: as Alertmanager's webhooks; alertmanager: its API (/api/v2/alerts); slack: text.",
+        "webhook: as Alertmanager's webhooks; alertmanager: its API (/api/v2/alerts); slack: blocks and text; "
+        "pagerduty: Events v2; opsgenie: its alert API, which Jira Service Management has too; "
+        "otlp: log records for a collector (http://collector:4318/v1/logs).",
         choices=tuple(FORMATS),
+    )
+    key_file: str | None = setting(
+        None, "A file with PagerDuty's routing key or Opsgenie's API key; for the other formats a bearer token."
     )
     least: str = setting("warning", "Lowest severity to send.", choices=("info", "warning", "critical"))
     every: Duration = setting(
@@ -57,29 +62,41 @@ class WebhookSection:
         RUNBOOKS,
         "Where the pages of the patterns are published, for the link of each alert: https://wiki.example.org/patterns.",
     )
+    page: str | None = setting(
+        None,
+        "Where the node's page is served, for a link to the incident; {node} is replaced: https://zs.example.org/{node}.",
+    )
 
     def problems(self) -> Iterator[tuple[str, str, str | None]]:
         if self.url is not None and self.url_file is not None:
             yield "webhook.url_file", "is set together with webhook.url", "remove one of them"
         if self.url is not None and not is_address(self.url):
             yield "webhook.url", "is not an address", "write http://host:port/path or https://host/path"
+        if self.page is not None and not is_address(self.page.replace("{node}", "node")):
+            yield "webhook.page", "is not an address", "write https://host/path; {node} in it is replaced"
+        if FORMATS[self.format].needs_key and self.key_file is None:
+            yield "webhook.key_file", "is missing", f"{self.format} needs a key: name the file that holds it"
+
+    @property
+    def is_on(self) -> bool:
+        return any((self.url, self.url_file, self.key_file and FORMATS[self.format].default_url))
 
 
 def services(section: WebhookSection) -> Sequence[Service]:
-    return () if section.url is None and section.url_file is None else (WebhookService(section),)
+    return (WebhookService(section),) if section.is_on else ()
 
 
 @dataclass(slots=True)
 class WebhookService:
     section: WebhookSection
     name: str = "webhook"
-    send: Callable[[str, bytes, str, float], Outcome] = post
+    send: Callable[[str, bytes, Mapping[str, str], float], Outcome] = post
     poll_s: float = POLL_S
     _repeat_s: float = 0.0
     _repeat_parts_s: float = 0.0
 
     def run(self, context: Context, stop: threading.Event) -> None:
-        url = self._url()
+        form, url, key = FORMATS[self.section.format], self._url(), self._key()
         watch = IncidentWatch(context.node_dir)
         outbox = Outbox(context.node_dir / "agent" / "webhook.json")
         reported = (part_of(identity) for identity in outbox.open_ones)
@@ -92,11 +109,12 @@ class WebhookService:
             self._collect(watch, outbox, context)
             self._collect_parts(down, outbox, context)
             context.tally.set(WAITING, len(outbox))
-            alerts = outbox.next()
+            alerts = outbox.next()[: 1 if form.alone else None]
             if not alerts or time.monotonic() < next_s:
                 continue
             context.beat(ANSWER_TIMES * self.section.timeout + self.poll_s)
-            outcome = self.send(url, FORMATS[self.section.format](alerts), "application/json", self.section.timeout)
+            message = form.message(alerts, url, key)
+            outcome = self.send(message.url, message.body, message.headers, self.section.timeout)
             if outcome.kind == "later":
                 context.say("degraded", f"{outcome.why}; it is tried again")
                 next_s = time.monotonic() + max(wait_s, outcome.wait_s or 0.0)
@@ -106,7 +124,9 @@ class WebhookService:
             context.count(SENT, len(alerts), outcome.kind)
             context.say(*(("ok", "") if outcome.kind == "accepted" else ("degraded", outcome.why)))
             context.worked(outcome.kind == "accepted")
-            wait_s, next_s = FIRST_WAIT_S, time.monotonic() + self.section.every
+            wait_s = FIRST_WAIT_S
+            # Where a message is one alert, those that wait together still go together.
+            next_s = time.monotonic() + (0.0 if form.alone and len(outbox) else self.section.every)
 
     def _collect(self, watch: IncidentWatch, outbox: Outbox, context: Context) -> None:
         dropped = outbox.dropped
@@ -121,7 +141,7 @@ class WebhookService:
             self._repeat_s = time.monotonic() + HOLDS_S / 3
             for incident in (one for one in watch.known.values() if one.get("state") == "open"):
                 if str(incident.get("id")) in outbox.open_ones:
-                    outbox.put_again(of_incident(incident, context.node, self.section.runbooks))
+                    outbox.put_again(self._alert(incident, context))
         if outbox.dropped > dropped:
             context.count(SENT, outbox.dropped - dropped, "dropped")
 
@@ -137,20 +157,36 @@ class WebhookService:
 
     def _put(self, incident: dict[str, object], outbox: Outbox, context: Context) -> None:
         if rank(str(incident.get("severity"))) >= rank(self.section.least):
-            outbox.put(of_incident(incident, context.node, self.section.runbooks))
+            outbox.put(self._alert(incident, context))
+
+    def _alert(self, incident: dict[str, object], context: Context) -> Alert:
+        return of_incident(incident, context.node, self.section.runbooks, self.section.page or "")
+
+    def _key(self) -> str:
+        """Raises UserError."""
+        if self.section.key_file is None:
+            return ""
+        key = _line_of(self.section.key_file, "webhook.key_file names a file with the key")
+        if not key.isascii() or not key.isprintable() or " " in key or not key:
+            raise UserError(f"{self.section.key_file} holds no key", "it must be one line without spaces")
+        return key
 
     def _url(self) -> str:
         """Raises UserError."""
         if self.section.url is not None:
             return self.section.url
-        assert self.section.url_file is not None
-        try:
-            url = Path(self.section.url_file).read_text("utf-8").strip()
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise UserError(
-                f"{self.section.url_file}: {why}", "webhook.url_file names a file with the address"
-            ) from None
+        if self.section.url_file is None:
+            return FORMATS[self.section.format].default_url or ""
+        url = _line_of(self.section.url_file, "webhook.url_file names a file with the address")
         if not is_address(url):
             raise UserError(f"{self.section.url_file} holds no address", "it must be one line: https://host/path")
         return url
+
+
+def _line_of(path: str, fix: str) -> str:
+    """Raises UserError."""
+    try:
+        return Path(path).read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UserError(f"{path}: {why}", fix) from None

@@ -37,4 +37,5 @@ PATTERN = Pattern(
     hog="No process on this node.",
     culprit="No process on this node.",
     known_from="drivers/thermal/intel/therm_throt.c",
+    repair="CONTACT_SUPPORT",
 )

@@ -35,4 +35,5 @@ PATTERN = Pattern(
     hog="No process on this node.",
     culprit="No process on this node.",
     known_from="block/blk-core.c, drivers/nvme/host/pci.c, fs/ext4/super.c, fs/xfs",
+    repair="REPLACE_VM",
 )

@@ -116,4 +116,5 @@ PATTERN = Pattern(
     hog="No process on this node, unless it was too slow to receive.",
     culprit="No process on this node.",
     known_from="drivers/infiniband/core/sysfs.c, mlx5 and EFA drivers, Documentation/networking mlx5 counters",
+    repair="CONTACT_SUPPORT",
 )

@@ -48,4 +48,5 @@ PATTERN = Pattern(
     hog="No process: a waiting task uses no CPU.",
     culprit="No process: a driver lock was never released.",
     known_from="open-gpu-kernel-modules issue 1333 (a lock that outlived its process, every call in D), gpud issue 117",
+    repair="RESTART_VM",
 )

@@ -84,4 +84,5 @@ PATTERN = Pattern(
     hog="No process on this node.",
     culprit="The process that the driver names, if applications can cause the code; otherwise no process.",
     known_from="NVIDIA open-gpu-kernel-modules 595, and NVIDIA's catalogue of Xids",
+    repair="COMPONENT_RESET",
 )

@@ -128,4 +128,5 @@ PATTERN = Pattern(
     hog="No process on this node.",
     culprit="No process on this node.",
     known_from="ena_netdev.c; ENA_Linux_Best_Practices",
+    repair="CONTACT_SUPPORT",
 )

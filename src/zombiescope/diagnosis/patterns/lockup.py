@@ -91,4 +91,5 @@ PATTERN = Pattern(
     hog="The task that ran on the core.",
     culprit="The task of the printed stack, unless it waits.",
     known_from="kernel/watchdog.c, kernel/rcu/tree_stall.h",
+    repair="RESTART_VM",
 )

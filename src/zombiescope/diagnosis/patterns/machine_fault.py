@@ -44,4 +44,5 @@ PATTERN = Pattern(
     hog="No process on this node.",
     culprit="No process on this node.",
     known_from="drivers/edac, arch/x86/kernel/cpu/mce, drivers/pci/pcie/aer.c",
+    repair="REPLACE_VM",
 )

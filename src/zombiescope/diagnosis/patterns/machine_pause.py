@@ -111,4 +111,5 @@ PATTERN = Pattern(
     symptoms=frozenset({"machine_stall"}),
     may_be=True,
     known_from="kernel/stop_machine.c; Intel SDM, chapter 31 (SMM)",
+    repair="CONTACT_SUPPORT",
 )

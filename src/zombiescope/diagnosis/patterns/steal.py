@@ -50,4 +50,5 @@ PATTERN = Pattern(
     culprit="No process on this node.",
     suspected_first=True,
     known_from="proc(5)",
+    repair="CONTACT_SUPPORT",
 )

@@ -103,6 +103,7 @@ def _cause(cause: Cause) -> dict[str, Any]:
         "proof": cause.proof,
         "confidence": cause.confidence,
         "strength": cause.strength,
+        "repair": cause.repair,
         "summary": cause.summary,
         "hog": _actor(cause.hog),
         "culprit": _actor(cause.culprit) if cause.culprit else None,

@@ -7,7 +7,7 @@ named by its symptom. Words in the sentence are other people's: bounded, on one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from zombiescope.base.text import printable
@@ -15,7 +15,12 @@ from zombiescope.base.text import printable
 MAX_MESSAGE = 900
 """An Event's message may have 1,024 bytes."""
 CORE_STARVATION, CGROUP_LEAK, UNIT_CRASH_LOOP = "CoreStarvation", "CgroupLeak", "UnitCrashLoop"
-CONDITIONS = (CORE_STARVATION, CGROUP_LEAK, UNIT_CRASH_LOOP)
+HARDWARE_FAULT = "HardwareFault"
+CONDITIONS = (CORE_STARVATION, CGROUP_LEAK, UNIT_CRASH_LOOP, HARDWARE_FAULT)
+REPAIRED = frozenset({"COMPONENT_RESET", "RESTART_VM", "REPLACE_VM"})
+"""What a diagnosis asks to be done to a machine that is broken."""
+ANY = "any"
+"""Whatever an open incident means; not a condition of a node, but what other tools may ask for."""
 LEAKS = frozenset({"zombie-memcg", "cgroup-litter", "session-leak", "rstat-lock"})
 """Patterns of the diagnosis."""
 LEAKING = frozenset({"dying_cgroups_grow", "memory_cgroups"})
@@ -23,6 +28,17 @@ STARVED = frozenset({"core_saturated", "nic_starved", "ksoftirqd_waits", "stall"
 UNIT_RESTARTED, CONTAINER_RESTARTED = "unit_restarted", "container_restarted"
 LOOP = 3
 """So many restarts of a unit are a loop; of containers only loops are reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object of the cluster that an Event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +54,8 @@ class News:
     """Reports with the same reason and subject are one Event."""
     over_reason: str | None = None
     """None: the reason, with "Over" behind it."""
+    about: Subject | None = None
+    """None: the Node."""
 
 
 def news(incident: Mapping[str, Any]) -> News | None:
@@ -60,12 +78,28 @@ def news(incident: Mapping[str, Any]) -> News | None:
         _message(causes, symptoms),
         incident.get("state") == "open",
         severity != "info",
-        frozenset(_conditions(pattern, symptoms)),
+        frozenset(_conditions(pattern, causes, symptoms)),
         float(since) if isinstance(since, int | float) else 0.0,
     )
 
 
-def _conditions(pattern: str | None, symptoms: list[Mapping[str, Any]]) -> Iterable[str]:
+def died_of(incident: Mapping[str, Any], jobs: Mapping[str, Subject]) -> Iterable[News]:
+    """The answer for each of these jobs that died of an incident, to be told where people ask: at the job. `jobs` by
+    the name under which Ray knows them."""
+    one = news(incident)
+    for fate in _list(incident.get("jobs")) if one is not None else ():
+        about = jobs.get(str(fate.get("job"))) if isinstance(fate, Mapping) and fate.get("fate") == "died" else None
+        if one is not None and about is not None:
+            why = f"{fate.get('why')}. " if fate.get("why") else ""
+            said = bounded(f"died of an incident on its node: {why}{one.message}")
+            subject = f"{about.kind} {about.namespace}/{about.name}"
+            identity = f"{one.id}:{about.namespace}/{about.name}"
+            yield replace(one, id=identity, message=said, is_open=True, subject=subject, about=about)
+
+
+def _conditions(
+    pattern: str | None, causes: list[Mapping[str, Any]], symptoms: list[Mapping[str, Any]]
+) -> Iterable[str]:
     known = {str(one.get("kind")) for one in symptoms}
     if pattern in LEAKS or known & LEAKING:
         yield CGROUP_LEAK
@@ -73,6 +107,8 @@ def _conditions(pattern: str | None, symptoms: list[Mapping[str, Any]]) -> Itera
         yield CORE_STARVATION
     if any(_is_loop(one) for one in symptoms):
         yield UNIT_CRASH_LOOP
+    if causes and str(causes[0].get("repair")) in REPAIRED:
+        yield HARDWARE_FAULT
 
 
 def _is_loop(symptom: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""Conditions of our Node, for whoever asked for them: CoreStarvation, CgroupLeak, UnitCrashLoop. True is bad.
+"""Conditions of our Node, where they are enabled: CoreStarvation, CgroupLeak, UnitCrashLoop, HardwareFault. True is
+bad.
 
     True      an incident of that kind is open
     False     none is, and the doctor looks

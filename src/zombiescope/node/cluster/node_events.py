@@ -1,4 +1,5 @@
-"""Events on our Node, for incidents and for parts of zombiescope that fail: `kubectl describe node` shows them.
+"""Events on our Node, for incidents and for parts of zombiescope that fail, and on each RayJob that died of an
+incident: `kubectl describe` shows them.
 
 The same cause again within an hour is the same Event with a higher count, as kubelet does it. The name of an Event is
 made from the incident, so an agent that was restarted does not tell twice. At most BURST at once and one a minute after
@@ -93,12 +94,16 @@ class NodeEvents:
         from lightkube.resources.core_v1 import Event
 
         at = _stamp(self._clock())
-        node = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": self._node}
+        about = {"apiVersion": "v1", "kind": "Node", "name": self._node, "uid": self._node}
+        if news.about is not None:
+            one = news.about
+            about = {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": one.uid}
+            about["namespace"] = one.namespace
         event = access.resource(
             Event,
             {
-                "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": NAMESPACE},
-                "involvedObject": node, "reason": reason, "message": self._message(news),
+                "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": _namespace(news)},
+                "involvedObject": about, "reason": reason, "message": self._message(news),
                 "type": "Warning" if news.is_open else "Normal", "count": 1, "firstTimestamp": at, "lastTimestamp": at,
                 "source": {"component": access.NAME, "host": self._node},
                 "reportingComponent": access.NAME, "reportingInstance": self._node,
@@ -118,7 +123,7 @@ class NodeEvents:
             "count": told.count + 1, "lastTimestamp": _stamp(self._clock()), "message": self._message(news),
         }  # fmt: skip
         try:
-            await client.patch(Event, told.name, patch, namespace=NAMESPACE, patch_type=PatchType.MERGE)
+            await client.patch(Event, told.name, patch, namespace=_namespace(news), patch_type=PatchType.MERGE)
         except access.trouble() as error:
             if access.status_code(error) != _MISSING:
                 raise
@@ -129,6 +134,10 @@ class NodeEvents:
         more = f" ({self.held_back} more were not reported: too many)" if self.held_back else ""
         text = news.message if news.is_open or news.over_reason is not None else f"over: {news.message}"
         return bounded(text)[: 1000 - len(more)] + more
+
+
+def _namespace(news: News) -> str:
+    return NAMESPACE if news.about is None else news.about.namespace
 
 
 def _digest(*parts: str) -> str:

@@ -43,6 +43,7 @@ class RayObject:
     """Available and desired."""
     ran_s: float | None = None
     """Of a job that has ended; both times are the operator's."""
+    uid: str | None = None
 
     @property
     def path(self) -> str:
@@ -66,6 +67,7 @@ def parse(kind: str, document: Mapping[str, Any]) -> RayObject | None:
     return RayObject(
         kind, namespace, name, state, _text(status.get("reason")), _text(status.get("message")),
         _text(status.get("jobId"), MAX_NAME), _workers(status) if kind == RAY_CLUSTER else None, _ran_s(status),
+        _text(about.get("uid"), MAX_NAME),
     )  # fmt: skip
 
 

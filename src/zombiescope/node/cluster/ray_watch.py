@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.node.cluster import access
 from zombiescope.node.cluster.backoff import Backoff
 from zombiescope.node.cluster.changes import PodEvent
+from zombiescope.node.cluster.incident_news import Subject
 from zombiescope.node.cluster.pod import Pod
 from zombiescope.node.cluster.ray_object import PLURALS, RAY_CLUSTER, RAY_JOB, RayObject, changes, parse
 
@@ -69,6 +70,14 @@ class RayWatch:
                 self._tasks[key] = asyncio.create_task(self._run(key))
         for key in [key for key, at_s in self._wanted_s.items() if now_s - at_s > LINGER_S]:
             self._drop(key)
+
+    def jobs(self) -> dict[str, Subject]:
+        """The RayJobs that are followed, by the name under which Ray knows each."""
+        return {
+            one.job_id: Subject(f"{GROUP}/{VERSION}", RAY_JOB, one.namespace, one.name, one.uid)
+            for one in self.known.values()
+            if one.kind == RAY_JOB and one.job_id is not None and one.uid is not None
+        }
 
     def _drop(self, key: Key) -> None:
         del self._wanted_s[key]

@@ -29,6 +29,8 @@ def describe(
 ) -> Description:
     """As far as files say it. `pid` made the cgroup: a runtime works in the bundle; pid 1 does not. `cgroup` is its
     directory, `pod_uid` the pod of its path: kubelet makes that directory, and without it nothing is a pod's."""
+    if runtime == "slurm":
+        return Description(name=container, runtime=runtime, owner=f"slurm/{container.removeprefix('slurm-')}")
     if runtime in _BY_NAME:
         return Description(name=files.text(container), runtime=runtime)
     places = places or Places()

@@ -18,9 +18,10 @@ RUNTIME_UNITS = frozenset(
         "podman.service", "podman.socket", "kubelet.service", "k3s.service", "k3s-agent.service", "rke2-agent.service",
         "rke2-server.service", "microk8s.service", "snap.microk8s.daemon-containerd.service", "cri-docker.service",
         "cri-docker.socket", "lxd.service", "incus.service", "snap.docker.dockerd.service",
+        "slurmstepd.scope", "slurmd.service",
     }
 )  # fmt: skip
-"""Units of systemd that run container runtimes, and kubelet."""
+"""Units of systemd that run container runtimes, kubelet, and the jobs of Slurm."""
 
 USERS = "/user.slice/"
 """Users have subtrees below it that they may write."""

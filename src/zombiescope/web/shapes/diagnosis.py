@@ -95,6 +95,7 @@ class Cause(TypedDict):
     proof: Literal["kernel", "golden", "literature"]
     confidence: float
     strength: NotRequired[float]
+    repair: NotRequired[Literal["NONE", "COMPONENT_RESET", "RESTART_VM", "REPLACE_VM", "CONTACT_SUPPORT"]]
     summary: str
     hog: Actor
     culprit: Actor | None

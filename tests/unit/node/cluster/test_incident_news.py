@@ -10,7 +10,7 @@ from tests.helpers.api_client import Api
 
 from zombiescope.diagnosis import patterns, symptoms
 from zombiescope.node.cluster import incident_news
-from zombiescope.node.cluster.incident_news import News, news
+from zombiescope.node.cluster.incident_news import News, Subject, died_of, news
 from zombiescope.node.cluster.node_conditions import HEARTBEAT_S, QUIET_S, NodeConditions
 from zombiescope.node.cluster.node_events import BURST, NodeEvents
 
@@ -63,6 +63,32 @@ def test_a_real_pattern_of_a_leak_is_that_condition_without_a_symptom_of_one() -
 )
 def test_one_restart_is_no_loop(symptom: dict[str, Any], loops: bool) -> None:
     assert ("UnitCrashLoop" in told(symptoms=[symptom]).conditions) is loops
+
+
+@pytest.mark.parametrize(
+    ("repair", "is_fault"), [("NONE", False), ("CONTACT_SUPPORT", False), ("RESTART_VM", True), ([], False)]
+)
+def test_what_only_a_repair_of_the_machine_ends_is_a_fault_of_it(repair: object, is_fault: bool) -> None:
+    causes = [{"pattern": "lockup", "summary": "s", "repair": repair}]
+    assert ("HardwareFault" in told(causes=causes).conditions) is is_fault
+
+
+def test_a_ray_job_that_died_of_an_incident_is_told_at_the_job() -> None:
+    job = Subject("ray.io/v1", "RayJob", "ml", "train", "uid-1")
+    fates = [{"job": "train-x7", "fate": "died", "why": "its worker was lost"}, {"job": "other", "fate": "survived"}]
+    (one,) = died_of(incident(jobs=[*fates, None, 7]), {"train-x7": job, "other": job})
+    assert (one.about, one.is_open, one.reason) == (job, True, "ZombieMemcg")
+    assert "its worker was lost" in one.message
+    api, clock = Api(), Clock()
+    events = NodeEvents("n", clock)
+    tell(events, api, one)
+    tell(events, api, one)
+    (event,) = api.created
+    assert event["metadata"]["namespace"] == "ml"
+    assert event["involvedObject"] == {
+        "apiVersion": "ray.io/v1", "kind": "RayJob", "name": "train", "namespace": "ml", "uid": "uid-1",
+    }  # fmt: skip
+    assert list(died_of(incident(jobs=fates), {})) == []
 
 
 @pytest.mark.parametrize("hostile", [None, 7, [], {}, "x" * 9999, [None], [7], [{}]])
@@ -150,7 +176,9 @@ def test_conditions_clear_and_their_time_changes_with_the_status_only() -> None:
     assert set(statuses(api).values()) == {"False"}
     clock.now += 10
     assert settle(conditions, api, [told()])
-    assert statuses(api) == {"CgroupLeak": "True", "CoreStarvation": "True", "UnitCrashLoop": "False"}
+    assert statuses(api) == {
+        "CgroupLeak": "True", "CoreStarvation": "True", "UnitCrashLoop": "False", "HardwareFault": "False",
+    }  # fmt: skip
     began = since()
     clock.now += HEARTBEAT_S
     assert settle(conditions, api, [told(id="another")]), "a heartbeat"
