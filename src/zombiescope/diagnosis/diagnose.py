@@ -301,8 +301,9 @@ def _sameness(incident: Incident) -> tuple[str, ...] | None:
     cause = incident.causes[0]
     culprit = cause.culprit.name if cause.culprit else ""
     hog = cause.hog.unit or cause.hog.comm or ""
+    apart = next((f"{one.group}: {one.facts.get('cause')}" for one in incident.symptoms if one.detector.is_apart), "")
     # Where nobody is named, it is the same only if it is about the same thing: two GPUs are two incidents.
-    return cause.pattern, hog, culprit, "" if hog or culprit else _thing(incident.symptoms)
+    return cause.pattern, hog, culprit, apart or ("" if hog or culprit else _thing(incident.symptoms))
 
 
 def _thing(symptoms: Sequence[Symptom]) -> str:

@@ -75,6 +75,8 @@ class Detector:
     """With a confirmed cause it is critical once it lasts this long."""
     victim: str = ""
     """Whom it hurts, with {cpu}; its group without."""
+    is_apart: bool = False
+    """Each group and fact `cause` is an incident of its own, though the processes have one name, as ranks do."""
     is_remark: bool = False
     """Worth knowing, and no incident by itself unless it is critical: healthy nodes have that at times."""
 

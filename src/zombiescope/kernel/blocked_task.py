@@ -2,7 +2,8 @@
 
 Fields: the state (D: cannot be interrupted), how often it was given a CPU (schedstat: unchanged means that it has not
 moved at all), the function that it sleeps in (wchan), its kernel stack with modules, how much it has written (io), and
-the system call with its first argument, which of most calls on files is the descriptor.
+the system call: its first argument, which of most calls on files is the descriptor, and the user's stack pointer and
+instruction pointer at which it was made.
 
 Cost: stat alone for every task that is looked at, some 10 us; the rest for suspects only. Reading a stack stops the
 task's CPU for nothing, but stack and syscall wait for a lock that a process holds while it is executed anew, and may
@@ -122,6 +123,24 @@ def parse_syscall(data: bytes, machine: str) -> int | None:
     except ValueError:
         return None
     return found if 0 <= found < 1 << 31 else None
+
+
+def user_place(place: str) -> tuple[int, int] | None:
+    """Stack pointer and instruction pointer at which it went into the kernel; None while it runs, and for a kernel
+    thread."""
+    return parse_user_place(read_file(f"{place}/syscall") or b"")
+
+
+def parse_user_place(data: bytes) -> tuple[int, int] | None:
+    """The last two fields, whether it is in a system call or in the kernel for another reason ("-1 SP PC")."""
+    fields = data.split()
+    if len(fields) not in (3, 9):
+        return None
+    try:
+        sp, pc = int(fields[-2], 16), int(fields[-1], 16)
+    except ValueError:
+        return None
+    return (sp, pc) if 0 < sp < 1 << 64 and 0 < pc < 1 << 64 else None
 
 
 def mount_id(process: str, fd: int) -> int | None:

@@ -1,7 +1,8 @@
 """What the main thread of a process was doing, in cells of a tenth of a second: computing, or waiting, and for what.
 
 From `python` (looks at its stack, ten a second of ranks and of processes on a GPU), `samples` (whether it really had a
-core), and `waiting` (stopped by a signal, in the kernel for a disk or a server; itself or its children). A look is a
+core), `whole_stacks` (in which native function it waits), and `waiting` (stopped by a signal, in the kernel for a disk
+or a server; itself or its children). A look is a
 moment and stands for its cell; looks in a row that saw the same stack and state stand for the time between them. What
 nobody looked at is UNKNOWN and stays so.
 
@@ -19,16 +20,18 @@ nobody looked at is UNKNOWN and stays so.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from zombiescope.base.time import SECOND_US
-from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
-from zombiescope.query.waiting import WaitingTask
+from zombiescope.query import native_waits
+from zombiescope.query.native_waits import NativeLook
+from zombiescope.query.python import Doing, Frames, PythonFrame, PythonThread, own, threads
+from zombiescope.query.waiting import WaitingTask, waiting
 from zombiescope.store import columns
 from zombiescope.store.hangs import NEVER, STOPPED, SUSPENDED, thing
 from zombiescope.store.reader import Recording
@@ -41,6 +44,8 @@ DENSE_US = 150_000
 """Looks that are at most so far apart are those of a thread that is looked at ten times a second."""
 SPARSE_US = 2_500_000
 """Looks further apart than this say nothing about the time between them."""
+NEAR_US = 50_000
+"""A native stack that was seen so near to a wait is of that wait."""
 CORE_LEAST = 0.2
 """Of a second: wanting to run without running is not noticed below this, for it is judged by 99 samples a second."""
 
@@ -90,6 +95,12 @@ class Activity:
     doing: tuple[Doing, ...]
     waits: tuple[tuple[int, int, int, str], ...]
     """(from, to, state, what it waited for), where the kernel says: a disk, a server, workers that were stopped."""
+    natives: tuple[NativeLook, ...] = ()
+
+    def native_place(self, from_us: int, to_us: int) -> str | None:
+        """The native function in which most looks saw it waiting."""
+        found = Counter(one.place for one in self.natives if from_us <= one.at_us < to_us)
+        return found.most_common(1)[0][0] if found else None
 
     def why(self, state: int, from_us: int, to_us: int) -> str | None:
         """What it waited for in most of a span; itself before what feeds it."""
@@ -147,6 +158,22 @@ def of_doing(doing: Doing) -> int:
     return {"collective": COLLECTIVE, "backward": BACKWARD, "device": DEVICE, None: OTHER}[purpose]
 
 
+def read(
+    recording: Recording,
+    pids: set[int],
+    start_us: int,
+    end_us: int,
+    ran: dict[int, npt.NDArray[np.float64]] | None,
+) -> dict[int, Activity]:
+    """Of processes on a GPU, or of ranks; `ran` as in activities()."""
+    parents = workers_of(recording, pids)
+    wanted = pids | parents.keys()
+    looked = threads(recording, start_us, end_us, wanted=lambda pid, tid, _: pid in wanted and pid == tid)
+    natives = native_waits.looks(recording, start_us, end_us, pids)
+    waits = waiting(recording, start_us, end_us)
+    return activities(looked, waits, pids, start_us, end_us, ran, natives, parents)
+
+
 def activities(
     threads: Iterable[PythonThread],
     waiting: Iterable[WaitingTask],
@@ -154,33 +181,65 @@ def activities(
     start_us: int,
     end_us: int,
     ran: dict[int, npt.NDArray[np.float64]] | None = None,
+    natives: Mapping[int, Sequence[NativeLook]] | None = None,
+    parents: Mapping[int, int] | None = None,
 ) -> dict[int, Activity]:
     """By process. `ran`: of each process the part of every second that its main thread was sampled on a core; None
-    where nothing was sampled, and nobody can be said to want for a core."""
+    where nothing was sampled, and nobody can be said to want for a core. `natives`: in which native functions they
+    waited. `parents`: of the workers that are among the threads."""
     span = Span.of(start_us, end_us)
-    looked = {one.pid: one for one in threads if one.tid == one.pid and one.pid in pids}
+    threads = [one for one in threads if one.tid == one.pid]
+    looked = {one.pid: one for one in threads if one.pid in pids}
+    workers: defaultdict[int, list[PythonThread]] = defaultdict(list)
+    for one in threads:
+        if one.pid not in pids and parents is not None and one.pid in parents:
+            workers[parents[one.pid]].append(one)
     waits: dict[int, list[WaitingTask]] = {}
     for task in waiting:
         for pid in {task.pid, _parent(task)} & set(pids):
             waits.setdefault(int(pid or 0), []).append(task)
-    return {pid: _activity(pid, span, looked.get(pid), waits.get(pid, []), ran) for pid in pids}
+    known = natives or {}
+    return {
+        pid: _activity(pid, span, looked.get(pid), workers[pid], waits.get(pid, []), ran, known.get(pid, ()))
+        for pid in pids
+    }
 
 
 def _activity(
     pid: int,
     span: Span,
     thread: PythonThread | None,
+    workers: Sequence[PythonThread],
     waits: Sequence[WaitingTask],
     ran: dict[int, npt.NDArray[np.float64]] | None,
+    natives: Sequence[NativeLook],
 ) -> Activity:
     cells = np.full(span.cells, UNKNOWN, np.int8)
     doing = tuple(thread.doing) if thread is not None else ()
+    told = _told_by(natives, doing)
     for each in doing:
-        cells[_painted(span, each)] = of_doing(each)
+        state = of_doing(each)
+        cells[_painted(span, each)] = told.get(each.frames, state) if state == OTHER else state
     if ran is not None:
         _starve(cells, ran.get(pid))
-    said = [one for task in waits if (one := _paint_wait(cells, span, task, pid)) is not None]
-    return Activity(pid, span, cells, doing, tuple(said))
+    said = [_paint_blocked(cells, span, *each) for each in _blocked(span, workers)]
+    said += [one for task in waits if (one := _paint_wait(cells, span, task, pid)) is not None]
+    return Activity(pid, span, cells, doing, tuple(said), tuple(natives))
+
+
+def _told_by(natives: Sequence[NativeLook], doing: Sequence[Doing]) -> dict[Frames, int]:
+    """What a Python line waits for that calls into C, by the native stacks that were seen while it waited there."""
+    votes: defaultdict[Frames, Counter[str | None]] = defaultdict(Counter)
+    at = 0
+    waits = sorted((each for each in doing if each.waits), key=lambda each: each.from_us)
+    for one in natives:
+        while at < len(waits) and waits[at].to_us + NEAR_US < one.at_us:
+            at += 1
+        if at < len(waits) and waits[at].from_us - NEAR_US <= one.at_us:
+            votes[waits[at].frames][one.purpose] += 1
+    states = {"collective": COLLECTIVE, "device": DEVICE}
+    most = {frames: counts.most_common(1)[0][0] for frames, counts in votes.items()}
+    return {frames: states[purpose] for frames, purpose in most.items() if purpose is not None}
 
 
 def _painted(span: Span, doing: Doing) -> slice:
@@ -198,6 +257,30 @@ def _starve(cells: Cells, ran: npt.NDArray[np.float64] | None) -> None:
         lacks = len(wanted) / CELLS - had * len(wanted) / max(1, int((part != UNKNOWN).sum()))
         if lacks >= CORE_LEAST:
             part[wanted[: round(lacks * CELLS)]] = CORE
+
+
+def _blocked(span: Span, workers: Sequence[PythonThread]) -> Iterator[tuple[slice, str]]:
+    """Cells around which most looks saw the workers in state D, and where: reads of less than a second each, from a
+    disk or a server that is slow, are too short to be listed as tasks that wait."""
+    votes = np.zeros((2, span.cells))
+    where: Counter[str] = Counter()
+    for worker in workers:
+        for each in worker.doing:
+            if each.state is not None:
+                part = span.between(each.from_us - SECOND_US // 2, each.to_us + SECOND_US // 2)
+                votes[int(each.state == "D"), part] += 1
+                if each.state == "D":
+                    where[place(each.frames)] += each.looks
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], votes[1] > votes[0], [False]]).astype(np.int8)))
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield slice(first, last), where.most_common(1)[0][0]
+
+
+def _paint_blocked(cells: Cells, span: Span, part: slice, where: str) -> tuple[int, int, int, str]:
+    found = cells[part]
+    found[found == DATA] = STORAGE
+    what = f"a disk or a file server: its worker is in state D in {where}"
+    return span.us(part.start), span.us(part.stop), STORAGE, what
 
 
 def _paint_wait(cells: Cells, span: Span, task: WaitingTask, pid: int) -> tuple[int, int, int, str] | None:
@@ -219,6 +302,12 @@ def _parent(task: WaitingTask) -> int | None:
     """Of rows of quiet_processes.py, whose resource is the parent."""
     pid = (task.resource or "").rpartition(":")[2] if task.kind in NEVER else ""
     return int(pid) if pid.isdigit() else None
+
+
+def workers_of(recording: Recording, pids: Collection[int]) -> dict[int, int]:
+    """Child -> parent, of these processes."""
+    rows = columns.records(recording.table("tasks", None, None, ("pid", "ppid")))
+    return {row["pid"]: row["ppid"] for row in rows if row["ppid"] in pids and row["pid"] not in pids}
 
 
 def on_cpu(

@@ -29,8 +29,6 @@ from zombiescope.query.activity import CELLS, Activity
 from zombiescope.query.gpu_tenants import Tenant, tenants
 from zombiescope.query.gpu_use import SLOWED, GpuSeries
 from zombiescope.query.jobs import Job, Rank, jobs
-from zombiescope.query.python import threads
-from zombiescope.query.waiting import waiting
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
 
@@ -154,8 +152,7 @@ class _Known:
         self.processes = [_process(one, ranked.get(one.pid)) for one in found]
         pids = {one.pid for one in found}
         ran = activity.on_cpu(recording, pids, *span)
-        looked = threads(recording, *span, wanted=lambda pid, tid, _: pid in pids and pid == tid) if pids else []
-        self.doing = activity.activities(looked, waiting(recording, *span), pids, *span, ran)
+        self.doing = activity.read(recording, pids, *span, ran) if pids else {}
 
     @property
     def seconds(self) -> int:

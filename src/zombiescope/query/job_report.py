@@ -67,6 +67,7 @@ class LateRank:
     times: int
     state: str
     place: str | None
+    native: Annotated[str | None, Field(means="the native function in which it waited")]
     is_stuck: bool
     phase: str | None
     why: str | None
@@ -144,7 +145,7 @@ def together(found: Sequence[NodeJob]) -> JobReport:
     ranks = [_rank(grid, row, where[row], lost[row], usable) for row in range(len(grid.ranks))]
     late = [
         LateRank(one.rank.rank, where[grid.ranks.index(one.rank)], one.rank.pid, one.from_us, one.to_us, one.late_s,
-                 one.times, one.state, one.place, one.is_stuck, one.phase, one.why)
+                 one.times, one.state, one.place, one.native, one.is_stuck, one.phase, one.why)
         for one in late_ranks.late(grid, told)
     ]  # fmt: skip
     waits = [Waiting(one.from_us, one.to_us, one.ranks, one.place, one.missing) for one in late_ranks.all_wait(grid)]
@@ -243,7 +244,8 @@ def _merged(found: Sequence[NodeJob], offsets: Sequence[float]) -> tuple[Grid, l
                           for each in grid.doing[row].doing)  # fmt: skip
             ranks.append(rank)
             said = tuple((a + back_us, b + back_us, state, what) for a, b, state, what in grid.doing[row].waits)
-            doing.append(Activity(rank.pid, span, cells, moved, said))
+            natives = tuple(replace(each, at_us=each.at_us + back_us) for each in grid.doing[row].natives)
+            doing.append(Activity(rank.pid, span, cells, moved, said, natives))
             known.append(masks[0])
             waits.append(masks[1])
             nodes.append(one.node)

@@ -19,10 +19,8 @@ import numpy.typing as npt
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.query import activity
-from zombiescope.query.activity import CELL_US, CELLS, NAMES, UNKNOWN, WAITS_FOR_RANKS, Activity, Span, on_cpu
+from zombiescope.query.activity import CELL_US, CELLS, DEVICE, NAMES, UNKNOWN, WAITS_FOR_RANKS, Activity, Span, on_cpu
 from zombiescope.query.jobs import Job, Rank, Step, jobs
-from zombiescope.query.python import threads
-from zombiescope.query.waiting import waiting
 from zombiescope.store.reader import Recording
 from zombiescope.symbols.python import places
 
@@ -42,6 +40,9 @@ STALL_S = 10.0
 SETTLED_US = 5 * SECOND_US
 """After a rank was first seen: it starts."""
 HANG_S = 20.0
+DEVICE_WAIT_S = 5
+BRIDGED = 15
+"""Cells: looks become rarer on a machine that has no time for them."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -62,11 +63,14 @@ class Late:
     """What it did most of that time: as the states of activity.py."""
     place: str | None
     """Where its main thread was."""
+    native: str | None
+    """And in which native function, where it waited."""
     why: str | None
     """What it waited for, where the kernel says."""
     others: int
     wait_place: str | None
     """Where the others waited."""
+    wait_native: str | None
     steps: int | None
     """That were reported in that time."""
     is_stuck: bool
@@ -99,6 +103,7 @@ class AllWait:
     to_us: int
     ranks: int
     place: str | None
+    native: str | None
     missing: int | None
     """Ranks of the job that are not in this recording."""
 
@@ -122,6 +127,12 @@ class Grid:
     def seconds(self) -> int:
         return self.span.cells // CELLS
 
+    @property
+    def judged(self) -> Mask:
+        """Cells in which enough ranks were looked at."""
+        found: Mask = self.known.sum(axis=0) >= max(2.0, KNOWN_SHARE * len(self.ranks))
+        return found
+
 
 def read(
     recording: Recording, start_us: int, end_us: int, wanted: Callable[[Job], bool] = lambda _: True
@@ -139,9 +150,8 @@ def read(
 def of_job(recording: Recording, job: Job, start_us: int, end_us: int) -> dict[int, Activity]:
     """What the ranks of a job were doing."""
     pids = {one.pid for one in job.ranks}
-    looked = threads(recording, start_us, end_us, wanted=lambda pid, tid, _: pid in pids and pid == tid)
     ran = on_cpu(recording, pids, start_us // SECOND_US * SECOND_US, end_us)
-    return activity.activities(looked, waiting(recording, start_us, end_us), pids, start_us, end_us, ran)
+    return activity.read(recording, pids, start_us, end_us, ran)
 
 
 def grid(job: Job, doing: Mapping[int, Activity], least: int = 2) -> Grid | None:
@@ -158,16 +168,24 @@ def grid(job: Job, doing: Mapping[int, Activity], least: int = 2) -> Grid | None
         known[row, : max(0, span.cell(one.from_us + SETTLED_US))] = False
         if one.to_us is not None:
             known[row, max(0, span.cell(one.to_us)) :] = False
-    waits = known & np.isin(cells, WAITS_FOR_RANKS)
+    waits = known & (np.isin(cells, WAITS_FOR_RANKS) | _long(cells == DEVICE))
     return Grid(job, found[0].span, tuple(judged), tuple(found), known, waits)
+
+
+def _long(cells: Mask) -> Mask:
+    """Runs of DEVICE_WAIT_S and more: no kernel of a training takes so long, so the device is in a collective."""
+    found = np.zeros_like(cells)
+    for row, each in enumerate(cells):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], each, [False]]).astype(np.int8)))
+        for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            found[row, first:last] = last - first >= DEVICE_WAIT_S * CELLS
+    return found
 
 
 def lost_to(made: Grid) -> Mask:
     """Of each rank, the cells in which it was elsewhere while all the others waited."""
-    many = made.known.sum(axis=0)
     out = made.known & ~made.waits
-    enough = many >= max(2.0, KNOWN_SHARE * len(made.ranks))
-    alone = enough & (out.sum(axis=0) == 1)
+    alone = made.judged & (out.sum(axis=0) == 1)
     found: Mask = out & alone
     return found
 
@@ -175,7 +193,7 @@ def lost_to(made: Grid) -> Mask:
 def shares(made: Grid) -> npt.NDArray[np.float64]:
     """Of each rank, the part of the time around each second that was lost to it."""
     lost = lost_to(made)
-    enough = made.known.sum(axis=0) >= max(2.0, KNOWN_SHARE * len(made.ranks))
+    enough = made.judged
     by_second = lost.reshape(len(made.ranks), made.seconds, CELLS).sum(axis=2).astype(float)
     seen = _smooth(enough.reshape(1, made.seconds, CELLS).sum(axis=2).astype(float))
     found = _smooth(by_second) / np.maximum(1.0, seen)
@@ -200,9 +218,8 @@ def late(made: Grid, steps: Sequence[Step] = ()) -> list[Late]:
 
 def all_wait(made: Grid) -> list[AllWait]:
     """Times of HANG_S and more in which every rank was seen waiting, and in the same place."""
-    many = made.known.sum(axis=0)
-    enough = many >= max(2.0, KNOWN_SHARE * len(made.ranks))
-    stands = (enough & (made.waits.sum(axis=0) == many)).reshape(made.seconds, CELLS)
+    enough = made.judged
+    stands = (enough & (made.waits.sum(axis=0) == made.known.sum(axis=0))).reshape(made.seconds, CELLS)
     seen = enough.reshape(made.seconds, CELLS).sum(axis=1)
     held = (seen > 0) & (stands.sum(axis=1) == seen)
     found = []
@@ -213,7 +230,8 @@ def all_wait(made: Grid) -> list[AllWait]:
         if last - first >= HANG_S and stays:
             size = made.job.world_size
             missing = None if size is None else max(0, size - len(made.ranks))
-            found.append(AllWait(made.job, from_us, to_us, len(made.ranks), place, missing))
+            native = _natives(made, range(len(made.ranks)), from_us, to_us)
+            found.append(AllWait(made.job, from_us, to_us, len(made.ranks), place, native, missing))
     return found
 
 
@@ -225,7 +243,7 @@ def _late(made: Grid, lost: Mask, row: int, first: int, last: int, steps: Sequen
         return None
     totals = lost[:, first * CELLS : last * CELLS].sum(axis=1)
     times = int((np.diff(at) > 1).sum()) + 1
-    longest_s = _longest(cells) * CELL_US / 1e6
+    longest_s = _longest(cells, made.judged) * CELL_US / 1e6
     from_us, to_us = made.span.us(int(at[0])), made.span.us(int(at[-1]) + 1)
     rivals = np.delete(totals, row).max(initial=0)
     lasts = to_us - from_us >= LATE_LEAST_S * SECOND_US and times >= LATE_LEAST_TIMES
@@ -244,8 +262,9 @@ def _late(made: Grid, lost: Mask, row: int, first: int, last: int, steps: Sequen
     stuck = longest_s >= HANG_S and longest_s >= 0.9 * (to_us - from_us) / 1e6
     why = doing.why(NAMES.index(state), from_us, to_us)
     return Late(
-        made.job, rank, from_us, to_us, len(at) * CELL_US / 1e6, times, state, where[0][0] if where else None, why,
-        len(waiters), place, many_steps, stuck, _phase(doing, cells), states,
+        made.job, rank, from_us, to_us, len(at) * CELL_US / 1e6, times, state, where[0][0] if where else None,
+        doing.native_place(from_us, to_us), why, len(waiters), place, _natives(made, waiters, from_us, to_us),
+        many_steps, stuck, _phase(doing, cells), states,
     )  # fmt: skip
 
 
@@ -265,6 +284,12 @@ def _places(made: Grid, rows: Sequence[int] | range, cells: Mask, first: int, la
     found: Counter[str] = Counter()
     for row in rows:
         found += made.doing[row].places(cells[row] & chosen)
+    return found.most_common(1)[0][0] if found else None
+
+
+def _natives(made: Grid, rows: Sequence[int] | range, from_us: int, to_us: int) -> str | None:
+    """In which native function most of these ranks waited."""
+    found = Counter(place for row in rows if (place := made.doing[row].native_place(from_us, to_us)))
     return found.most_common(1)[0][0] if found else None
 
 
@@ -290,6 +315,11 @@ def _runs(held: Mask, apart: int = APART_S) -> Iterator[tuple[int, int]]:
             yield int(part[0]), int(part[-1]) + 1
 
 
-def _longest(cells: Mask) -> int:
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], cells, [False]]).astype(np.int8)))
-    return int((edges[1::2] - edges[::2]).max(initial=0))
+def _longest(cells: Mask, judged: Mask) -> int:
+    """The longest run of cells that are lost to it; BRIDGED that nobody could judge do not end one."""
+    at = np.flatnonzero(cells)
+    if not len(at):
+        return 0
+    against = np.cumsum(judged & ~cells)
+    ends = (np.diff(at) > BRIDGED) | (np.diff(against[at]) > 0)
+    return max(int(part[-1] - part[0]) + 1 for part in np.split(at, np.flatnonzero(ends) + 1))

@@ -130,7 +130,7 @@ def _rows(recording: Recording, start_us: int, end_us: int, every: int) -> Itera
     rows = columns.records(table if every == 1 else columns.take(table, np.arange(0, len(table), every)))
     if not rows:
         return
-    named = _stacks(recording, start_us, end_us, {row["stack"] for row in rows})
+    named = named_stacks(recording, schema.PYTHON, start_us, end_us, {row["stack"] for row in rows})
     for row in rows:
         functions, lines = named.get(row["stack"]), row["lines"] or ()
         if not functions or row["tid"] is None:
@@ -146,11 +146,13 @@ Named = list[tuple[str, str]]
 """Name and file of each function."""
 
 
-def _stacks(recording: Recording, start_us: int, end_us: int, wanted: set[int | None]) -> dict[int, Named]:
-    """Of those parts that have any."""
+def named_stacks(
+    recording: Recording, table: schema.Table, start_us: int, end_us: int, wanted: set[int | None]
+) -> dict[int, Named]:
+    """Of those parts that have rows of this table."""
     found: dict[int, Named] = {}
     for part in recording.parts:
-        if not part.touches(schema.PYTHON, start_us, end_us) or not part.count(schema.PYTHON):
+        if not part.touches(table, start_us, end_us) or not part.count(table):
             continue
         stacks = [row for each in recording.batches("stacks", parts=[part]) for row in columns.records(each)]
         stacks = [row for row in stacks if row["stack"] in wanted]

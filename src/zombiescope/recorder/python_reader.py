@@ -127,8 +127,8 @@ class PythonReader:
             target = self._targets[pid]
             self._reads(pid)
             for _, stack in target.look((tid,), now_s).items():
-                # Whether a rank waits or computes tells the late one from the others, so it is read with each look.
-                self._saw(pid, tid, stack, target.task(tid) if target.rank else None)
+                # Whether a main thread waits or computes tells what its job or its GPU waits for.
+                self._saw(pid, tid, stack, target.task(tid) if target.rank or pid == tid else None)
         self._reads(0)
 
     def _saw(self, pid: int, tid: int, stack: Stack, task: Task | None) -> None:

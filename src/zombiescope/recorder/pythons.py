@@ -75,7 +75,10 @@ class PythonTracker:
         """The reader's number of a stack -> its number in this segment."""
         self._purposes: dict[int, bool] = {}
         """The reader's number of a stack -> whether it waits for other ranks."""
+        self._first: list[int] = []
         self._mains: frozenset[int] = frozenset()
+        self._asleep: dict[int, bool] = {}
+        """Main process -> whether its main thread waited at the newest look."""
         self._frames_left = {True: NEW_FRAMES, False: NEW_FRAMES}
         """Of the main processes, and of all others."""
         self._said: set[str] = set()
@@ -97,7 +100,8 @@ class PythonTracker:
         for pid in [*list(dict.fromkeys(waiting))[:MOST_WAITING], *mains]:
             self._reasons[pid] = now_us
         self._reasons = {pid: at_us for pid, at_us in self._reasons.items() if now_us - at_us < KEPT_US}
-        self._mains = frozenset(mains)
+        self._first, self._mains = mains, frozenset(mains)
+        self._asleep = {pid: waits for pid, waits in self._asleep.items() if pid in self._mains}
         # Ranks and those on a GPU first, then the hottest, then whoever was last.
         heat: dict[int, int] = {}
         for (pid, _), samples in self._heat.items():
@@ -126,6 +130,11 @@ class PythonTracker:
         elif now_us - self._used_us > IDLE_US:
             self.process.let_go()
 
+    @property
+    def asleep(self) -> list[tuple[int, int]]:
+        """Main threads of ranks and of processes on a GPU that wait, those of ranks first."""
+        return [(pid, pid) for pid in self._first if self._asleep.get(pid)][:MOST_MAINS]
+
     # --- what ---------------------------------------------------------------------------------------------------------
 
     def _understand(self, said: dict[str, Any], now_us: int) -> None:
@@ -148,6 +157,7 @@ class PythonTracker:
         stack = self._stack(number, pid in self._mains)
         if pid == tid and pid in self._mains:
             self.ranks.looked(pid, looks, waits=state in ("S", "D") and self._waits_for_ranks(number))
+            self._asleep[pid] = state != "R"
         if stack is None or not now_us - OLDEST_US <= from_us <= now_us + OLDEST_US:
             return None
         return from_us, to_us, looks, pid, tid, comm, state, stack, lines

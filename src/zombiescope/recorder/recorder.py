@@ -83,7 +83,7 @@ class Recorder(Parts):
             Stage("gpu (reader)", self._write_gpus),
             Stage("quiet processes (reader)", self._write_quiet),
             Stage(f"{PYTHON} (reader)", self._write_python),
-            Stage(f"{WHOLE} (reader)", lambda tick: self.whole_stacks.second(tick.wall_us)),
+            Stage(f"{WHOLE} (reader)", lambda tick: self.whole_stacks.second(tick.wall_us, self.python.asleep)),
             Stage("gaps", self._write_gaps, vital=True),
             Stage("process lookup", self._watch_lookup),
             Stage("rollup file", self._write_rollup),

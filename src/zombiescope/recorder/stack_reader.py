@@ -2,13 +2,19 @@
 
     python -m zombiescope.recorder.stack_reader
 
-    it reads   {"threads": [[pid, tid], ...]}      once a second: the threads that are hottest in user mode
+    it reads   {"threads": [[pid, tid], ...], "asleep": [[pid, tid], ...]}      once a second: the threads that are
+               hottest in user mode, and main threads of a training that wait
     it writes  {"functions": [...], "stacks": [...], "rows": [...], ...}      once a second, one line
 
 Compilers leave out frame pointers, so the kernel's own walk ends after a frame or two in most libraries. Of a few
 threads the kernel is asked for a copy of the stack (PERF_SAMPLE_STACK_USER), HZ times for each second that they run:
 16 kB at first, more where that was not enough, and then more rarely, so that a thread costs at most BYTES_PER_S.
 Threads whose stacks are whole without it are left alone for a while. What all of it costs is measured and bounded.
+
+A thread that waits is in no sample. Where it went into the kernel is in /proc/PID/task/TID/syscall (blocked_task.py);
+its stack is read from /proc/PID/mem and unwound from there, without stopping it, and is believed if it was still in the
+same place afterwards. Of the other registers none is known, which ends a walk early where a function keeps its frame in
+rbp and nothing below it saved that.
 
 It has the capabilities that sampling and reading the files of other programs need, starts no program and opens no
 socket. It ends when its input does. A row is [time, pid, tid, stack, why it ended]; times are of CLOCK_MONOTONIC, in
@@ -17,6 +23,7 @@ microseconds. Functions and stacks are numbered when they are first said; "new" 
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from typing import Any
@@ -24,6 +31,7 @@ from typing import Any
 from zombiescope._native import StackCopies
 from zombiescope.base import helper as _helper
 from zombiescope.base.confinement import confine
+from zombiescope.kernel import blocked_task
 from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.stack_numbers import StackNumbers
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS, CopiedThread
@@ -41,6 +49,9 @@ WHOLE_FOR_S = 300.0
 NAMED_FOR_S = 30.0
 MOST_NAMED = 20_000
 _MEMORY_S = 10.0
+MOST_ASLEEP = 8
+ASLEEP_BYTES = 60 << 10
+ASLEEP_KEPT_S = 30.0
 
 
 class StackReader:
@@ -50,6 +61,8 @@ class StackReader:
         self._copies = StackCopies(MOST_THREADS)
         self._threads: dict[tuple[int, int], CopiedThread] = {}
         self._processes: dict[int, CopiedStacks] = {}
+        self._asleep: dict[int, float] = {}
+        """Processes with a thread that waited -> until when what is known of them is kept."""
         self._whole: dict[tuple[int, int], float] = {}
         """Threads whose stacks need no copies -> until when that is believed."""
         self._named: dict[int, dict[int, Frame | None]] = {}
@@ -79,7 +92,9 @@ class StackReader:
         for who in wanted:
             if who not in self._threads:
                 self._begin(*who)
-        for pid in [pid for pid in self._processes if not any(pid == one for one, _ in self._threads)]:
+        self._look_at_sleepers([tuple(pair) for pair in said.get("asleep") or () if _is_thread(pair)], now_s)
+        kept = {pid for pid, _ in self._threads} | self._asleep.keys()
+        for pid in [pid for pid in self._processes if pid not in kept]:
             self._processes.pop(pid).close()
             self._names.forget(pid)
             self._named.pop(pid, None)
@@ -100,6 +115,30 @@ class StackReader:
             return
         except OSError as error:
             self._why = error.strerror or "unknown"
+
+    def _look_at_sleepers(self, pairs: list[tuple[int, int]], now_s: float) -> None:
+        self._asleep = {pid: until_s for pid, until_s in self._asleep.items() if until_s > now_s}
+        for pid, tid in pairs[:MOST_ASLEEP]:
+            with suppress(ProcessLookupError, OSError):
+                if pid not in self._processes:
+                    self._processes[pid] = CopiedStacks(pid, self._tables)
+                self._asleep[pid] = now_s + ASLEEP_KEPT_S
+                self._look_at_sleeper(pid, tid)
+
+    def _look_at_sleeper(self, pid: int, tid: int) -> None:
+        place = f"/proc/{pid}/task/{tid}"
+        at = blocked_task.user_place(place)
+        if at is None or len(self._rows) >= MOST_ROWS:
+            return
+        sp, ip = at
+        descriptor = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            stack = os.pread(descriptor, ASLEEP_BYTES, sp)
+        finally:
+            os.close(descriptor)
+        if blocked_task.user_place(place) == at:
+            chain, why = self._processes[pid].unwind(ip, sp, 0, stack)
+            self._add(time.monotonic_ns(), pid, tid, chain, why)
 
     def _leave(self, who: tuple[int, int]) -> None:
         self._threads.pop(who).close()
@@ -137,9 +176,12 @@ class StackReader:
         except (ProcessLookupError, PermissionError):
             return
         thread.saw(len(chain), by_frame_pointer, why)
-        frames = self._frames(thread.pid, chain)
+        self._add(at_ns, thread.pid, thread.tid, chain, why)
+
+    def _add(self, at_ns: int, pid: int, tid: int, chain: list[int], why: str) -> None:
+        frames = self._frames(pid, chain) if chain else []
         if frames and (number := self._numbers.of(frames[::-1])) is not None:
-            self._rows.append([at_ns // 1000, thread.pid, thread.tid, number, why])
+            self._rows.append([at_ns // 1000, pid, tid, number, why])
 
     def _frames(self, pid: int, chain: list[int]) -> list[Frame]:
         """Names of a chain: all but the first are return addresses, and looked up inside of the call."""

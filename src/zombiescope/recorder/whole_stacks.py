@@ -1,6 +1,7 @@
 """Whole stacks on their way into the recording: whose stacks are copied, and rows of what was unwound.
 
-Copied are the stacks of the few threads that were hottest in user mode in the last second. Unwinding is the reader's
+Copied are the stacks of the few threads that were hottest in user mode in the last second, and, every ASLEEP_S, of main
+threads of a training that wait (pythons.py): where in native code they wait is in no sample. Unwinding is the reader's
 (stack_reader.py), whose words are checked here: it reads files and memory of other people's programs. Where it may not
 follow a thread that is said as a missing source; the kernel's own walks, by frame pointers, stay as they are.
 """
@@ -32,6 +33,7 @@ NEW_FRAMES = 20_000
 """Of one segment: names that programs make up must not fill a recording."""
 OLDEST_US = 9_000_000
 IDLE_US = 60_000_000
+ASLEEP_S = 2
 MACHINE = "x86_64"
 KINDS = ("user", "vdso", "jit", "unknown")
 MARKS = dict(zip(UNWOUND[1:], (
@@ -61,6 +63,7 @@ class WholeStacks:
         self._numbers: dict[tuple[int, str], int] = {}
         self._frames_left = NEW_FRAMES
         self._used_us = 0
+        self._turn = 0
 
     def hot(self, shares: Iterable[TaskShare]) -> None:
         """What tasks had of the CPU in the last second."""
@@ -72,15 +75,17 @@ class WholeStacks:
                 followed[who] = left - 1
         self._hot = dict(list(followed.items())[: 2 * MOST_THREADS])
 
-    def second(self, now_us: int) -> None:
+    def second(self, now_us: int, asleep: Iterable[tuple[int, int]] = ()) -> None:
         """Listens, and says whom to follow next. Raises OSError."""
         if not self._enabled:
             return
         for said in self.process.listen():
             self._understand(said, now_us)
-        if self._hot:
+        self._turn = (self._turn + 1) % ASLEEP_S
+        sleepers = [] if self._turn else list(asleep)
+        if self._hot or sleepers:
             self._used_us = now_us
-            self.process.tell(now_us, {"threads": list(self._hot)})
+            self.process.tell(now_us, {"threads": list(self._hot), "asleep": sleepers})
         elif now_us - self._used_us > IDLE_US:
             self.process.let_go()
 

@@ -147,6 +147,19 @@ def test_workers_that_were_stopped_by_a_signal_and_a_file_server_are_told_from_s
     assert found["data"] == pytest.approx(18, abs=0.4)
 
 
+@pytest.mark.parametrize(("state", "data", "storage"), [("D", 0, 30), ("S", 30, 0)])
+def test_workers_that_are_mostly_in_state_d_wait_for_storage(
+    state: str, data: float, storage: float, tmp_path: Path
+) -> None:
+    # GIVEN a worker that is looked at once a second, in reads too short to be listed as a wait
+    made = Trainer().use(0, {0: 0}).on(0, 70).does(70, "data", 0, 30)
+    made.node.task(80, "pt_data_worker", ppid=70)
+    made.does(80, "step", 0, 30, state, hz=1)
+    (row,) = made.account(tmp_path).rows
+    assert waited(row).get("data", 0) == pytest.approx(data, abs=0.5)
+    assert waited(row).get("storage", 0) == pytest.approx(storage, abs=0.5)
+
+
 def test_whoever_wants_to_run_and_is_not_sampled_waits_for_a_core(tmp_path: Path) -> None:
     # GIVEN a main thread that looks runnable for 30 s, on a core all of the time, and from 10 s on a fifth of it
     made = Trainer().use(0, {0: 0}).on(0, 70).does(70, "step", 0, 30, "R")

@@ -85,19 +85,21 @@ def _is_usual(facts: Facts, one: Late) -> bool:
 def _late(facts: Facts, one: Late) -> Symptom:
     cause, why = _cause(facts, one)
     whose = f"{one.rank.text} ({one.rank.comm or '?'}, pid {one.rank.pid}) of {one.job.id}"
-    where = f" in {one.place}" if one.place else ""
+    where = f" in {_inside(one.place, one.native if one.is_stuck else None)}" if one.place else ""
     if one.is_stuck:
-        head = f"{whose} has been{where or ' elsewhere'} for {one.late_s:.0f} s"
+        head = f"{whose} has been{where or ' elsewhere'} for {one.seconds:.0f} s"
     else:
         step = f" ({one.delay_s * 1e3:.0f} ms of each of {one.steps} steps)" if one.delay_s is not None else ""
         head = f"{whose} held {one.others} ranks up for {one.late_s:.0f} of {one.seconds:.0f} s{step}{where}"
-    waits = f"; the others waited in {one.wait_place}" if one.wait_place else ""
+    wait_native = one.wait_native if one.is_stuck else None
+    waits = f"; the others waited in {_inside(one.wait_place, wait_native)}" if one.wait_place else ""
     text = f"{head}: {why}{waits}"
     about: dict[str, Any] = {
         "job": one.job.id, "rank": one.rank.rank, "pid": one.rank.pid, "comm": one.rank.comm,
         "cause": cause, "why": why,
         "late_s": round(one.late_s, 1), "ratio": round(one.ratio, 4), "times": one.times, "others": one.others,
-        "place": one.place, "wait_place": one.wait_place, "state": one.state, "steps": one.steps,
+        "place": one.place, "native": one.native, "wait_place": one.wait_place, "wait_native": one.wait_native,
+        "state": one.state, "steps": one.steps,
         "delay_s": None if one.delay_s is None else round(one.delay_s, 4), "is_stuck": one.is_stuck,
         "states": {name: round(value, 1) for name, value in one.states.items()},
     }  # fmt: skip
@@ -108,7 +110,7 @@ def _late(facts: Facts, one: Late) -> Symptom:
 
 
 def _all_wait(facts: Facts, one: AllWait) -> Symptom:
-    where = f" in {one.place}" if one.place else ""
+    where = f" in {_inside(one.place, one.native)}" if one.place else ""
     head = f"all {one.ranks} ranks of {one.job.id} on this node have waited{where} for {one.seconds:.0f} s"
     if one.missing:
         why = f"the one that did not come is among its {one.missing} ranks on other nodes, or the network holds it up"
@@ -117,12 +119,17 @@ def _all_wait(facts: Facts, one: AllWait) -> Symptom:
     about: dict[str, Any] = {
         "job": one.job.id, "rank": None, "pid": None, "comm": None, "cause": "elsewhere" if one.missing else "network",
         "why": why, "late_s": round(one.seconds, 1), "ratio": 1.0, "times": 1, "others": one.ranks, "place": None,
-        "wait_place": one.place, "state": "collective", "steps": None, "delay_s": None, "is_stuck": True,
+        "native": None, "wait_place": one.place, "wait_native": one.native, "state": "collective", "steps": None,
+        "delay_s": None, "is_stuck": True,
         "states": {}, "missing": one.missing,
     }  # fmt: skip
     span = max(one.from_us, facts.start_us), min(one.to_us, facts.end_us)
     text = f"{head}: {why}"
     return Symptom(DETECTOR, *span, text, group=f"job {one.job.id}", facts=about, subject="nothing")
+
+
+def _inside(place: str, native: str | None) -> str:
+    return place if native is None else f"{place}, in {native}"
 
 
 # --- why -------------------------------------------------------------------------------------------------------------
@@ -135,7 +142,7 @@ def _cause(facts: Facts, one: Late) -> tuple[str, str]:
     grid = facts.samples_between(max(one.from_us, facts.start_us), min(one.to_us, facts.end_us))
     mine = _of(grid, one.rank.pid)
     many = int(np.count_nonzero(mine))
-    if one.state in ("core", "host", "other") and many:
+    if one.state in ("core", "host", "other", "storage") and many:
         collects = int(np.count_nonzero(mine & _with_user_function(grid, _COLLECTS)))
         if collects >= RANK_COLLECTS_SHARE * many:
             return "gc", f"{_SAYS['gc']} ({collects / many * 100:.0f}% of its samples)"
@@ -231,4 +238,5 @@ DETECTOR = Detector(
     weight=4,
     bounds_case=True,
     has_hog=False,
+    is_apart=True,
 )
