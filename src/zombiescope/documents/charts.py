@@ -1,4 +1,4 @@
-"""Lanes that are lines over time: disks, network, memory. A further one is a function here and its name in CHARTS; the
+"""Lanes that are lines over time: disks, network, memory, training steps. A further one is a function here and its name in CHARTS; the
 page places it by that name (ui/src/lanes/list.tsx).
 
 Each point is a step of the window. None where nothing was recorded in the step; a counter that does not move has no
@@ -15,12 +15,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from zombiescope.query.jobs import steps as training_steps
 from zombiescope.questions.window import Window
 from zombiescope.store import columns, schema
 from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.reader import Recording
 
-Unit = Literal["bytes/s", "ratio"]
+Unit = Literal["bytes/s", "ratio", "s"]
 Floats = npt.NDArray[np.float64]
 _STACKED = re.compile(r"dm-|md|loop|zram|sr|nbd")
 """Block devices on top of others, whose traffic is counted below them again."""
@@ -108,10 +109,26 @@ def _memory(steps: Steps) -> Lines | None:
     return {"used": used}
 
 
+def _steps(steps: Steps) -> Lines | None:
+    """How long the training steps took that programs reported and that began in each part: their median, and the
+    longest. Not a number where none began."""
+    if not any(part.count(schema.STEPS) for part in steps.recording.parts):
+        return None
+    told = [one for one in training_steps(steps.recording, steps.start_us, steps.end_us) if one.phase is None]
+    place = steps.of_times(np.array([one.at_us for one in told], np.int64))
+    took_s = np.array([one.took_us for one in told], float) / 1e6
+    found = {"median": np.full(steps.count, np.nan), "longest": np.full(steps.count, np.nan)}
+    for part in np.unique(place).tolist():
+        mine = took_s[place == part]
+        found["median"][part], found["longest"][part] = np.median(mine), mine.max()
+    return found
+
+
 CHARTS: dict[str, tuple[Unit, Callable[[Steps], Lines | None]]] = {
     "disk": ("bytes/s", _disks),
     "network": ("bytes/s", _network),
     "memory": ("ratio", _memory),
+    "step time": ("s", _steps),
 }
 
 

@@ -97,3 +97,16 @@ def test_looks_of_an_earlier_segment_keep_their_meaning(tally: Tally, tmp_path: 
     made.end_segment()
     states = made._states(made._looks[at(1) // SECOND][70])
     assert states == {"data": 10}
+
+
+def test_steps_are_counted_by_the_job_that_reported_them(tmp_path: Path, tally: Tally) -> None:
+    # GIVEN a rank in a pod, one without a pod, a program that is no rank, and an evaluation
+    made = Trainer(gpus=0).rank(70, 3, container="b" * 64).rank(71, 4)
+    made.node.container(at(0), "b" * 64, name="trainer", pod="llama-0", namespace="ml", owner="Job/llama")
+    for pid in (70, 71, 99):
+        made.node.add("steps", time=at(3), pid=pid, rank=None, first=0, took_us=(250_000, 750_000))
+    made.node.add("steps", time=at(9), pid=70, rank=None, first=9, phase="eval", took_us=(9_000_000,))
+    counted(made.node, tmp_path, tally)
+    whose = [("ml", "Job/llama"), ("", "slurm/7"), ("", "")]
+    assert tally.values(families.JOB_STEPS) == dict.fromkeys(whose, 2)
+    assert tally.values(families.JOB_STEP_SECONDS) == dict.fromkeys(whose, pytest.approx(1.0))

@@ -143,10 +143,10 @@ export interface ChainLink {
   means?: string | null;
 }
 
-/** A lane of lines: what the recording has of disk, network, memory and others. null: nothing was recorded then. */
+/** A lane of lines: what the recording has of disk, network, memory, training steps and others. null: nothing was recorded then. */
 export interface Chart {
   name: string;
-  unit: "bytes/s" | "ratio";
+  unit: "bytes/s" | "ratio" | "s";
   at: number[];
   lines: ChartLine[];
 }

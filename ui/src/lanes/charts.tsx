@@ -257,7 +257,13 @@ export function bytesPerSecond(value: number): string {
 }
 
 const COLOURS = ["--chart-1", "--chart-2", "--chart-3", "--chart-4"];
-const QUIET = { "bytes/s": 1e6, ratio: 0 };
+const QUIET = { "bytes/s": 1e6, ratio: 0, s: 0 };
+const SAYS = { "bytes/s": bytesPerSecond, ratio: (value: number) => percent(value), s: seconds };
+
+/** As short as a step is: 12 ms, 1.3 s. */
+export function seconds(value: number): string {
+  return value < 1 ? `${Number((value * 1000).toPrecision(3))} ms` : `${Number(value.toPrecision(3))} s`;
+}
 
 /** A chart of the server's list: lines, unit and scale are its own. `quiet`: below it the lane is flat. */
 export function served(name: string, quiet?: number): Series {
@@ -275,6 +281,6 @@ export function served(name: string, quiet?: number): Series {
     }),
   );
   const most = Math.max(0, ...lines.map((line) => highest(at, line.values, view.value)));
-  const say = unit === "ratio" ? (value: number) => percent(value) : bytesPerSecond;
-  return { at, lines: lines.reverse(), top: unit === "ratio" ? 1 : most * 1.08 || 1, quiet: quiet ?? QUIET[unit], say };
+  const top = unit === "ratio" ? 1 : most * 1.08 || 1;
+  return { at, lines: lines.reverse(), top, quiet: quiet ?? QUIET[unit], say: SAYS[unit] };
 }

@@ -29,6 +29,7 @@ export const LANES: readonly Lane[] = [
     Draw: PythonRows,
     tip: pythonRows,
   },
+  chartLane({ id: "steps", title: "Step time", blind: /^marks$/, read: () => served("step time") }),
   chartLane({
     id: "pressure",
     title: "Pressure",

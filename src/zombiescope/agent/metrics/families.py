@@ -37,6 +37,8 @@ GPU_OK = "zombiescope_gpu_ok"
 GPU_INFO = "zombiescope_gpu_info"
 GPU_PROCESS_INFO = "zombiescope_gpu_process_info"
 JOB_GPU_SECONDS = "zombiescope_job_gpu_seconds_total"
+JOB_STEPS = "zombiescope_job_steps_total"
+JOB_STEP_SECONDS = "zombiescope_job_step_seconds_total"
 INCIDENTS = "zombiescope_incidents_total"
 INCIDENT_OPEN = "zombiescope_incident_open"
 CPU = "zombiescope_process_cpu_seconds_total"
@@ -104,6 +106,11 @@ FAMILIES = (
     Family(JOB_GPU_SECONDS, "counter", "GPU seconds by job, and what the GPU did or waited for: busy, host, data, "
            "collective, storage, throttled, stopped, unused, unknown. All together are GPUs x time.",
            ("namespace", "owner", "state"), GPU_OWNERS * GPU_STATES, "16 owners and 10 states, the others together"),
+    Family(JOB_STEPS, "counter", "Training steps that programs reported with zombiescope.step(), of all ranks on this "
+           "node; evaluation and other phases are left out.", ("namespace", "owner"), GPU_OWNERS,
+           "16 owners, the others together"),
+    Family(JOB_STEP_SECONDS, "counter", "How long these steps took; divided by their number, the mean step time.",
+           ("namespace", "owner"), GPU_OWNERS, "16 owners, the others together"),
     Family(INCIDENTS, "counter", "Incidents that the diagnosis found, by their first cause.", ("cause", "severity"),
            3 * CAUSES, "one for each pattern and severity that was found"),
     Family(INCIDENT_OPEN, "gauge", "Open incidents.", ("cause", "severity"), 3 * CAUSES,

@@ -1,4 +1,4 @@
-"""GPU seconds by job, counted as they are written, and who is on which GPU.
+"""GPU seconds and training steps by job, counted as they are written, and who is on which GPU.
 
 The same account as `zombiescope gpu`, without numpy and from what one pass over the log tells: what main threads of
 processes on a GPU did in each second is kept until the driver's row of that second comes, up to 40 s later. What needs
@@ -27,7 +27,7 @@ LOOKS_OF_A_SECOND = 3
 _SLOWED = ("sw_thermal_ns", "hw_thermal_ns", "power_brake_ns")
 _WAITS = {"collective": "collective", "backward": "collective", "device": "host", "data": "data", "storage": "storage"}
 _TABLES = (schema.GPU_SECONDS, schema.GPUS, schema.GPU_PROCESSES, schema.RANKS, schema.PYTHON, schema.STACKS,
-           schema.FRAMES, schema.CONTAINERS)  # fmt: skip
+           schema.FRAMES, schema.CONTAINERS, schema.STEPS)  # fmt: skip
 TABLES = frozenset(table.name for table in _TABLES)
 
 
@@ -41,6 +41,8 @@ class GpuSecondsAccount:
         self._tenants: dict[tuple[int, int], dict[str, Any]] = {}
         """(GPU, pid) -> the living process."""
         self._jobs: dict[int, str] = {}
+        self._boxes: dict[int, str] = {}
+        """Rank's process -> its container."""
         self._containers: dict[str, dict[str, Any]] = {}
         self._gpus: dict[int, dict[str, Any]] = {}
         self._frames: dict[int, tuple[str, str]] = {}
@@ -64,6 +66,8 @@ class GpuSecondsAccount:
         for row in _rows(block):
             if block.table is schema.GPU_SECONDS:
                 self._second(row, counted)
+            elif block.table is schema.STEPS:
+                self._steps(row, counted)
             else:
                 self._takes[block.table.name](row)
 
@@ -100,7 +104,11 @@ class GpuSecondsAccount:
     def _rank(self, row: dict[str, Any]) -> None:
         if row["ended"]:
             self._jobs.pop(row["pid"], None)
-        elif row["job"] and (row["pid"] in self._jobs or len(self._jobs) < MOST_PROCESSES):
+            self._boxes.pop(row["pid"], None)
+            return
+        if row["container"] and (row["pid"] in self._boxes or len(self._boxes) < MOST_PROCESSES):
+            self._boxes[row["pid"]] = row["container"]
+        if row["job"] and (row["pid"] in self._jobs or len(self._jobs) < MOST_PROCESSES):
             self._jobs[row["pid"]] = f"{row['kind']}/{row['job']}"
 
     def _container(self, row: dict[str, Any]) -> None:
@@ -154,6 +162,25 @@ class GpuSecondsAccount:
         box = self._containers.get(tenant["container"] or "", {})
         owner = box.get("owner") or self._jobs.get(tenant["pid"]) or box.get("pod") or tenant["unit"] or tenant["comm"]
         return box.get("namespace") or "", owner or ""
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def _steps(self, row: dict[str, Any], counted: bool) -> None:
+        took_us = row["took_us"]
+        if row["phase"] is not None or not took_us:
+            return
+        whose = self._who_steps(row["pid"])
+        self._tally.add(families.JOB_STEPS, len(took_us) if counted else 0, *whose)
+        self._tally.add(families.JOB_STEP_SECONDS, sum(took_us) / 1e6 if counted else 0, *whose)
+
+    def _who_steps(self, pid: int | None) -> tuple[str, str]:
+        """A rank, or a process on a GPU; a program that is neither is nobody's."""
+        if pid is None:
+            return "", ""
+        tenant = next((one for (_, each), one in self._tenants.items() if each == pid), None)
+        if tenant is not None:
+            return self._whose(tenant)
+        return self._whose({"container": self._boxes.get(pid), "pid": pid, "unit": None, "comm": None})
 
     # --- published ----------------------------------------------------------------------------------------------------
 

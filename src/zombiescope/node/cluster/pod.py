@@ -19,6 +19,11 @@ MIRROR = "kubernetes.io/config.mirror"
 _TEMPLATE_HASH = "pod-template-hash"
 _RAY_CLUSTER = "ray.io/cluster"
 _RAY_KIND, _RAY_NAME = "ray.io/originated-from-crd", "ray.io/originated-from-cr-name"
+_ABOVE = (("jobset.sigs.k8s.io/jobset-name", "JobSet"), ("leaderworkerset.sigs.k8s.io/name", "LeaderWorkerSet"))
+"""Labels of pods whose controller is a Job or a StatefulSet that another object made, one of many of one training."""
+_ALONE = (("kueue.x-k8s.io/pod-group-name", "PodGroup"), ("training.kubeflow.org/job-name", "TrainingJob"),
+          ("volcano.sh/job-name", "Job"))  # fmt: skip
+"""Labels of pods that are of one training and have no controller."""
 _EVICTING = ("EvictionByEvictionAPI", "PreemptionByScheduler", "PreemptionByKubeScheduler", "DeletionByTaintManager",
              "DeletionByPodGC", "TerminationByKubelet")  # fmt: skip
 
@@ -121,12 +126,22 @@ def parse(document: Mapping[str, Any]) -> Pod | None:
 
 
 def _owner(about: Mapping[str, Any]) -> Owner | None:
-    """Who made it, as people call that: the Deployment of a ReplicaSet, the RayJob of a RayCluster. Taken from the
-    pod itself: no right to read Deployments is needed, and nothing is asked."""
+    """Who made it, as people call that: the Deployment of a ReplicaSet, the RayJob of a RayCluster, the JobSet of a
+    Job; of a pod without a controller the group that it is in. Taken from the pod itself: no right to read Deployments
+    is needed, and nothing is asked."""
     labels = _map(about.get("labels"))
     made_by, name = _text(labels.get(_RAY_KIND)), _text(labels.get(_RAY_NAME), MAX_NAME)
     if made_by in ("RayJob", "RayService") and name:
         return Owner(made_by, name)
+    return _named(labels, _ABOVE) or _controller(about, labels) or _named(labels, _ALONE)
+
+
+def _named(labels: Mapping[str, Any], known: tuple[tuple[str, str], ...]) -> Owner | None:
+    found = ((kind, _text(labels.get(label), MAX_NAME)) for label, kind in known)
+    return next((Owner(kind, name) for kind, name in found if name is not None), None)
+
+
+def _controller(about: Mapping[str, Any], labels: Mapping[str, Any]) -> Owner | None:
     for reference in map(_map, _list(about.get("ownerReferences"))):
         kind, name = _text(reference.get("kind")), _text(reference.get("name"), MAX_NAME)
         if reference.get("controller") is not True or kind is None or name is None:

@@ -212,10 +212,11 @@ class ChartLine(TypedDict):
 
 
 class Chart(TypedDict):
-    """A lane of lines: what the recording has of disk, network, memory and others. null: nothing was recorded then."""
+    """A lane of lines: what the recording has of disk, network, memory, training steps and others. null: nothing was
+    recorded then."""
 
     name: str
-    unit: Literal["bytes/s", "ratio"]
+    unit: Literal["bytes/s", "ratio", "s"]
     at: list[float]
     lines: list[ChartLine]
 

@@ -46,6 +46,39 @@ def test_a_ray_cluster_of_a_ray_job_is_the_jobs() -> None:
     assert owned("RayCluster", "train-raycluster-x", **labels) == Owner("RayJob", "train")
 
 
+@pytest.mark.parametrize(
+    ("label", "owner"),
+    [
+        ("jobset.sigs.k8s.io/jobset-name", Owner("JobSet", "llama")),
+        ("leaderworkerset.sigs.k8s.io/name", Owner("LeaderWorkerSet", "llama")),
+        ("kueue.x-k8s.io/pod-group-name", Owner("Job", "llama-workers-0")),
+        ("kueue.x-k8s.io/queue-name", Owner("Job", "llama-workers-0")),
+    ],
+)
+def test_the_jobs_of_one_training_have_one_owner(label: str, owner: Owner) -> None:
+    assert owned("Job", "llama-workers-0", **{label: "llama"}) == owner
+
+
+@pytest.mark.parametrize(
+    ("label", "owner"),
+    [
+        ("kueue.x-k8s.io/pod-group-name", Owner("PodGroup", "llama")),
+        ("training.kubeflow.org/job-name", Owner("TrainingJob", "llama")),
+        ("volcano.sh/job-name", Owner("Job", "llama")),
+        ("team", None),
+    ],
+)
+def test_pods_without_a_controller_are_known_by_their_group(label: str, owner: Owner | None) -> None:
+    pod = parse(document(metadata={"labels": {label: "llama"}}))
+    assert pod is not None
+    assert pod.owner == owner
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob", "TFJob", "Workflow"])
+def test_operators_that_make_pods_are_their_owners(kind: str) -> None:
+    assert owned(kind, "llama", **{"training.kubeflow.org/job-name": "llama"}) == Owner(kind, "llama")
+
+
 def test_whoever_does_not_control_it_is_no_owner() -> None:
     pod = parse(document(metadata={"ownerReferences": [{"kind": "Node", "name": "n", "controller": False}]}))
     assert pod is not None

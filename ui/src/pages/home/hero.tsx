@@ -12,6 +12,7 @@ import { actorName } from "../incident/actors";
 import { lostCore } from "../incident/chain";
 import { fixCommand, steps } from "../incident/plan";
 import { Loaded, Panel, Tag } from "../parts/parts";
+import { gpuParts } from "./gpu-parts";
 
 /** Of warning or worse: the open ones first, then by severity, then the latest. Pure. */
 export function worstIncident(incidents: readonly Incident[]): Incident | null {
@@ -142,6 +143,55 @@ export function Gpus({ rec }: { rec: string }) {
           </table>
         )}
       </Loaded>
+      <GpuSecondsByJob rec={rec} />
     </Panel>
+  );
+}
+
+const MOST_JOBS = 8;
+const MOST_IDLE = 3;
+
+/** The last ten minutes; an older server, and a page that was frozen into a file, have no answer. */
+function GpuSecondsByJob({ rec }: { rec: string }) {
+  const { data } = useDocument("gpu", { rec, last: "10m" });
+  const jobs = data?.rows.filter((row) => row.job !== null) ?? [];
+  if (!data || !jobs.length) return null;
+  const idle = data.idle.filter((each) => each.phase === null);
+  return (
+    <>
+      <h3>Where the GPU seconds went</h3>
+      <table class="pg-gpus pg-gpu-seconds">
+        <caption class="hidden-text">GPU seconds by job in the last ten minutes of the recording</caption>
+        <tbody>
+          {jobs.slice(0, MOST_JOBS).map((row) => (
+            <tr key={row.job}>
+              <th scope="row">{row.job}</th>
+              <td>
+                <span class="pg-gpu-bar" aria-hidden="true">
+                  {gpuParts(row).map(({ state, part }) => (
+                    <i key={state} class={`gpu-${state}`} style={{ width: `${100 * part}%` }} />
+                  ))}
+                </span>
+              </td>
+              <td>
+                {gpuParts(row)
+                  .map(({ state, part }) => `${state} ${percent(part)}`)
+                  .join(", ")}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {jobs.length > MOST_JOBS && <p class="faint">and {count(jobs.length - MOST_JOBS)} more jobs</p>}
+      {idle.length > 0 && (
+        <ul class="pg-short">
+          {idle.slice(-MOST_IDLE).map((each) => (
+            <li key={`${each.gpu} ${each.from}`}>
+              <span class="faint mono">{clock(each.from, zoneOffset.value)}</span> {each.text}
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
   );
 }
