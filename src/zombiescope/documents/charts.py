@@ -1,5 +1,5 @@
-"""Lanes that are lines over time: disks, network, memory, training steps. A further one is a function here and its name in CHARTS; the
-page places it by that name (ui/src/lanes/list.tsx).
+"""Lanes that are lines over time: disks, network, memory, training steps. A further one is a function here and its name
+in CHARTS; the page places it by that name (ui/src/lanes/list.tsx).
 
 Each point is a step of the window. None where nothing was recorded in the step; a counter that does not move has no
 row, and is 0 in a step in which the recorder ticked.

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +34,7 @@ from zombiescope.query.native_waits import NativeLook
 from zombiescope.query.python import Doing, Frames, PythonFrame, PythonThread, own, threads
 from zombiescope.query.waiting import WaitingTask, waiting
 from zombiescope.store import columns
-from zombiescope.store.hangs import NEVER, STOPPED, SUSPENDED, thing
+from zombiescope.store.hangs import ASLEEP, NEVER, STOPPED, SUSPENDED, thing
 from zombiescope.store.reader import Recording
 from zombiescope.symbols.python import places
 from zombiescope.symbols.python.places import Phase
@@ -57,6 +58,13 @@ UNKNOWN, HOST, CORE, COLLECTIVE, BACKWARD, DATA, STORAGE, STOPS, DEVICE, OTHER =
 WAITS_FOR_RANKS = (COLLECTIVE, BACKWARD)
 
 Cells = npt.NDArray[np.int8]
+
+
+class Ran(NamedTuple):
+    """By process, cores' worth of CPU in each second: of its main thread, and of all of its children."""
+
+    main: dict[int, npt.NDArray[np.float64]]
+    workers: dict[int, npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,38 @@ class Activity:
     waits: tuple[tuple[int, int, int, str], ...]
     """(from, to, state, what it waited for), where the kernel says: a disk, a server, workers that were stopped."""
     natives: tuple[NativeLook, ...] = ()
+    tasks: tuple[WaitingTask, ...] = ()
+    """Rows of `waiting` about it and its workers."""
+    workers: frozenset[int] = frozenset()
+    """Its children that were sampled."""
+    fed: npt.NDArray[np.float64] | None = None
+    """Cores' worth of CPU that they used in each second."""
+
+    def workers_text(self, from_us: int, to_us: int) -> str | None:
+        """What those who feed it did: stopped, in the kernel, asleep, or how much CPU they used."""
+        there = [
+            one for one in self.tasks
+            if one.pid != self.pid and one.since_us < to_us and one.at_us > from_us and one.pid is not None
+        ]  # fmt: skip
+        for kind, words in ((STOPPED, "stopped (SIGSTOP)"), (SUSPENDED, "suspended in a terminal")):
+            if found := {one.pid for one in there if one.kind == kind}:
+                return f"{_workers(len(found))} {'are' if len(found) > 1 else 'is'} {words}"
+        if blocked := [one for one in there if one.kind not in NEVER]:
+            found, last = {one.pid for one in blocked}, blocked[-1]
+            where = last.frames[-1] if last.frames else last.wchan
+            what = f"{thing(last.kind, last.resource)}" + (f" in {where}" if where else "")
+            return f"{_workers(len(found))} {'wait' if len(found) > 1 else 'waits'} for {what} (state D)"
+        if asleep := [one for one in there if one.kind == ASLEEP]:
+            found, wchan = {one.pid for one in asleep}, asleep[-1].wchan
+            return f"{_workers(len(found))} {'sleep' if len(found) > 1 else 'sleeps'}" + (
+                f" in {wchan}" if wchan else ""
+            )
+        if not self.workers or self.fed is None:
+            return None
+        part = self.fed[max(0, (from_us - self.span.start_us) // SECOND_US) : (to_us - self.span.start_us) // SECOND_US]
+        many = len(self.workers)
+        each = float(part.mean()) / many if len(part) else 0.0
+        return f"{_workers(many)} used {each * 100:.0f}% of a core" + (" each" if many > 1 else "")
 
     def native_place(self, from_us: int, to_us: int) -> str | None:
         """The native function in which most looks saw it waiting."""
@@ -134,6 +174,10 @@ class Activity:
         return most[0][0] if most and most[0][1] >= PHASE_LEAST * looks else None
 
 
+def _workers(many: int) -> str:
+    return f"its {many} workers" if many > 1 else "its worker"
+
+
 def place(frames: Sequence[PythonFrame]) -> str:
     """The call into a library, and the line of a person's own code that made it: `all_reduce, train.py:112`."""
     mine, called = own(tuple(frames))
@@ -163,10 +207,10 @@ def read(
     pids: set[int],
     start_us: int,
     end_us: int,
-    ran: dict[int, npt.NDArray[np.float64]] | None,
 ) -> dict[int, Activity]:
-    """Of processes on a GPU, or of ranks; `ran` as in activities()."""
+    """Of processes on a GPU, or of ranks."""
     parents = workers_of(recording, pids)
+    ran = on_cpu(recording, pids, start_us // SECOND_US * SECOND_US, end_us, parents)
     wanted = pids | parents.keys()
     looked = threads(recording, start_us, end_us, wanted=lambda pid, tid, _: pid in wanted and pid == tid)
     natives = native_waits.looks(recording, start_us, end_us, pids)
@@ -180,13 +224,12 @@ def activities(
     pids: Collection[int],
     start_us: int,
     end_us: int,
-    ran: dict[int, npt.NDArray[np.float64]] | None = None,
+    ran: Ran | None = None,
     natives: Mapping[int, Sequence[NativeLook]] | None = None,
     parents: Mapping[int, int] | None = None,
 ) -> dict[int, Activity]:
-    """By process. `ran`: of each process the part of every second that its main thread was sampled on a core; None
-    where nothing was sampled, and nobody can be said to want for a core. `natives`: in which native functions they
-    waited. `parents`: of the workers that are among the threads."""
+    """By process. `ran`: None where nothing was sampled, and nobody can be said to want for a core. `natives`: in which
+    native functions they waited. `parents`: of the workers that are among the threads."""
     span = Span.of(start_us, end_us)
     threads = [one for one in threads if one.tid == one.pid]
     looked = {one.pid: one for one in threads if one.pid in pids}
@@ -196,11 +239,19 @@ def activities(
             workers[parents[one.pid]].append(one)
     waits: dict[int, list[WaitingTask]] = {}
     for task in waiting:
-        for pid in {task.pid, _parent(task)} & set(pids):
+        above = None if parents is None or task.pid is None else parents.get(task.pid)
+        for pid in {task.pid, _parent(task), above} & set(pids):
             waits.setdefault(int(pid or 0), []).append(task)
     known = natives or {}
+    below: defaultdict[int, set[int]] = defaultdict(set)
+    for child, parent in (parents or {}).items():
+        below[parent].add(child)
     return {
-        pid: _activity(pid, span, looked.get(pid), workers[pid], waits.get(pid, []), ran, known.get(pid, ()))
+        pid: replace(
+            _activity(pid, span, looked.get(pid), workers[pid], waits.get(pid, []), ran, known.get(pid, ())),
+            workers=frozenset(below[pid]),
+            fed=None if ran is None else ran.workers.get(pid),
+        )
         for pid in pids
     }
 
@@ -211,7 +262,7 @@ def _activity(
     thread: PythonThread | None,
     workers: Sequence[PythonThread],
     waits: Sequence[WaitingTask],
-    ran: dict[int, npt.NDArray[np.float64]] | None,
+    ran: Ran | None,
     natives: Sequence[NativeLook],
 ) -> Activity:
     cells = np.full(span.cells, UNKNOWN, np.int8)
@@ -221,10 +272,10 @@ def _activity(
         state = of_doing(each)
         cells[_painted(span, each)] = told.get(each.frames, state) if state == OTHER else state
     if ran is not None:
-        _starve(cells, ran.get(pid))
+        _starve(cells, ran.main.get(pid))
     said = [_paint_blocked(cells, span, *each) for each in _blocked(span, workers)]
     said += [one for task in waits if (one := _paint_wait(cells, span, task, pid)) is not None]
-    return Activity(pid, span, cells, doing, tuple(said), tuple(natives))
+    return Activity(pid, span, cells, doing, tuple(said), tuple(natives), tuple(waits))
 
 
 def _told_by(natives: Sequence[NativeLook], doing: Sequence[Doing]) -> dict[Frames, int]:
@@ -310,25 +361,26 @@ def workers_of(recording: Recording, pids: Collection[int]) -> dict[int, int]:
     return {row["pid"]: row["ppid"] for row in rows if row["ppid"] in pids and row["pid"] not in pids}
 
 
-def on_cpu(
-    recording: Recording, pids: set[int], start_us: int, end_us: int
-) -> dict[int, npt.NDArray[np.float64]] | None:
-    """The part of each second for which the main threads of these processes were sampled on a core; None where
-    nothing was sampled."""
+def on_cpu(recording: Recording, pids: set[int], start_us: int, end_us: int, parents: Mapping[int, int]) -> Ran | None:
+    """None where nothing was sampled."""
     hz = float(recording.node.get("hz") or 0)
     if hz <= 0 or not pids:
         return None
     seconds = max(1, -(-(end_us - start_us) // SECOND_US))
-    tasks = recording.table("tasks", None, None, ("task", "pid", "tid"))
-    owner = {
-        row["task"]: row["pid"] for row in columns.records(tasks) if row["pid"] in pids and row["pid"] == row["tid"]
-    }
-    found = {pid: np.zeros(seconds) for pid in pids}
+    main: dict[int, int] = {}
+    below: dict[int, int] = {}
+    for row in columns.records(recording.table("tasks", None, None, ("task", "pid", "tid"))):
+        if row["pid"] in pids and row["pid"] == row["tid"]:
+            main[row["task"]] = row["pid"]
+        elif row["pid"] in parents:
+            below[row["task"]] = parents[row["pid"]]
+    found = Ran({pid: np.zeros(seconds) for pid in pids}, {pid: np.zeros(seconds) for pid in set(below.values())})
     any_sample = False
     for batch in recording.batches("samples", start_us, end_us, ("time", "task")):
         task, time_us = columns.ids(batch.column("task")), columns.numbers(batch.column("time"))
         any_sample = any_sample or len(task) > 0
-        mine = np.isin(task, list(owner))
+        mine = np.isin(task, [*main, *below])
         for number, at_us in zip(task[mine].tolist(), time_us[mine].tolist(), strict=True):
-            found[owner[number]][min(seconds - 1, max(0, (at_us - start_us) // SECOND_US))] += 1.0 / hz
+            whose = found.main[main[number]] if number in main else found.workers[below[number]]
+            whose[min(seconds - 1, max(0, (at_us - start_us) // SECOND_US))] += 1.0 / hz
     return found if any_sample else None

@@ -151,8 +151,7 @@ class _Known:
         ranked = {one.pid: (job, one) for job in self.jobs for one in job.ranks}
         self.processes = [_process(one, ranked.get(one.pid)) for one in found]
         pids = {one.pid for one in found}
-        ran = activity.on_cpu(recording, pids, *span)
-        self.doing = activity.read(recording, pids, *span, ran) if pids else {}
+        self.doing = activity.read(recording, pids, *span) if pids else {}
 
     @property
     def seconds(self) -> int:
@@ -344,8 +343,8 @@ LEAVES_S = 10
 """A process that leaves its GPU so soon was at its end."""
 _FOR = {
     "data": "waits for the next batch", "core": "waits for a core", "collective": "waits for other ranks",
-    "storage": "waits for storage", "stopped": "is stopped", "host": "computes on the host",
-    "unknown": "does something that is not known",
+    "storage": "waits for storage", "stopped": "is itself stopped by a signal (SIGSTOP)",
+    "host": "computes on the host", "unknown": "does something that is not known",
 }  # fmt: skip
 
 
@@ -392,10 +391,11 @@ def _idle(known: _Known, gpu: int, from_us: int, to_us: int, usual: float, there
     number = lead.rank.rank if lead.rank is not None else None
     which = f"pid {lead.tenant.pid}" if number is None else f"rank {number}, pid {lead.tenant.pid}"
     who = f"{lead.tenant.comm or 'its process'} ({which})"
-    said = f"{who} {_FOR[state]}" + (f" in {where[0][0]}" if where else "")
-    number_of = {"stopped": activity.STOPS, "storage": activity.STORAGE}.get(state)
-    why = None if number_of is None else doing.why(number_of, from_us, to_us)
-    text = f"{head}: {said}" + (f"; {why}" if why else "") + (f" ({phase})" if phase else "")
+    workers = doing.workers_text(from_us, to_us) if state in ("data", "storage", "stopped", "unknown") else None
+    own = state != "stopped" or workers is None
+    said = f"{who} {_FOR[state if own else 'data']}" + (f" in {where[0][0]}" if where else "")
+    why = doing.why(activity.STORAGE, from_us, to_us) if state == "storage" and workers is None else None
+    text = "; ".join([f"{head}: {said}", *(one for one in (why, workers) if one)]) + (f" ({phase})" if phase else "")
     return IdleSpan(
         gpu, from_us, to_us, seconds, round(usual, 1), lead.job, number, lead.tenant.pid, phase, state, text
     )

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from zombiescope.base.time import SECOND_US
 from zombiescope.query import activity
-from zombiescope.query.activity import CELL_US, CELLS, DEVICE, NAMES, UNKNOWN, WAITS_FOR_RANKS, Activity, Span, on_cpu
+from zombiescope.query.activity import CELL_US, CELLS, DEVICE, NAMES, UNKNOWN, WAITS_FOR_RANKS, Activity, Span
 from zombiescope.query.jobs import Job, Rank, Step, jobs
 from zombiescope.store.reader import Recording
 from zombiescope.symbols.python import places
@@ -150,8 +150,7 @@ def read(
 def of_job(recording: Recording, job: Job, start_us: int, end_us: int) -> dict[int, Activity]:
     """What the ranks of a job were doing."""
     pids = {one.pid for one in job.ranks}
-    ran = on_cpu(recording, pids, start_us // SECOND_US * SECOND_US, end_us)
-    return activity.read(recording, pids, start_us, end_us, ran)
+    return activity.read(recording, pids, start_us, end_us)
 
 
 def grid(job: Job, doing: Mapping[int, Activity], least: int = 2) -> Grid | None:

@@ -195,6 +195,51 @@ def test_an_idle_gpu_is_a_sentence_and_checkpoints_and_evaluations_are_told_apar
     assert (idle.phase, idle.state, idle.usual) == (phase, state, 90)
 
 
+def idle_text(made: Trainer, place: Path) -> str:
+    made.use(0, {0: 90, 15: 0, 25: 90}).on(0, 70).rank(70, 3).does(70, "step", 0, 15, "R")
+    made.does(70, "data", 15, 25).does(70, "step", 25, 30, "R")
+    (idle,) = made.account(place).idle
+    return idle.text
+
+
+WAITS = ("GPU 0 idle for 10 s (usually 90%): python3 (rank 3, pid 70) waits for the next batch in "
+         "_BaseDataLoaderIter.__next__, train.py:12")  # fmt: skip
+
+
+def test_an_idle_gpu_says_that_its_workers_are_stopped(tmp_path: Path) -> None:
+    made = Trainer()
+    for worker in range(8):
+        made.node.wait(at(25), at(15), "pt_data_worker", 80 + worker, kind="stopped", resource="python3:70", state="T")
+    assert idle_text(made, tmp_path) == f"{WAITS}; its 8 workers are stopped (SIGSTOP)"
+
+
+def test_an_idle_gpu_says_where_in_the_kernel_its_workers_wait(tmp_path: Path) -> None:
+    made = Trainer()
+    for worker in (80, 81):
+        made.node.task(worker, "pt_data_worker", ppid=70)
+        made.node.wait(at(25), at(15), "pt_data_worker", worker, kind="nfs", resource="srv:/data",
+                       frames="nfs_file_read;rpc_wait_bit_killable", state="D")  # fmt: skip
+    words = "waits for storage in _BaseDataLoaderIter.__next__, train.py:12; its 2 workers wait for nfs srv:/data"
+    assert f"{words} in rpc_wait_bit_killable (state D)" in idle_text(made, tmp_path)
+
+
+def test_an_idle_gpu_says_that_its_workers_sleep_or_how_much_cpu_they_use(tmp_path: Path) -> None:
+    made = Trainer()
+    made.node.wait(at(25), at(15), "pt_data_worker", 80, kind="asleep", resource="python3:70", wchan="futex_wait")
+    assert idle_text(made, tmp_path / "asleep") == f"{WAITS}; its worker sleeps in futex_wait"
+    busy = Trainer()
+    task, stack = busy.node.task(80, "pt_data_worker", ppid=70), busy.node.stack([busy.node.frame("decode", "user")])
+    for sample in range(30 * 99):
+        busy.node.sample(at(0) + sample * 10_101, 1, task, stack)
+    assert idle_text(busy, tmp_path / "busy") == f"{WAITS}; its worker used 100% of a core"
+
+
+def test_a_process_that_is_itself_stopped_says_so(tmp_path: Path) -> None:
+    made = Trainer()
+    made.node.wait(at(25), at(15), "python3", 70, kind="stopped", resource="bash:1", state="T")
+    assert "python3 (rank 3, pid 70) is itself stopped by a signal (SIGSTOP)" in idle_text(made, tmp_path)
+
+
 def test_a_gpu_that_its_process_leaves_is_at_the_end(tmp_path: Path) -> None:
     made = Trainer().use(0, {0: 90, 15: 0}).on(0, 70).does(70, "step", 0, 18, "R")
     made.node.gpu_process(at(18), 0, 70, "python3", start_ticks=1, ended=True)
