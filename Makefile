@@ -9,7 +9,7 @@ PAGE := src/zombiescope/web/page/index.html
 PAGE_SOURCES := $(shell find ui -name node_modules -prune -o -type f ! -name '*.test.ts' -print)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-hostile test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts pictures sbom image image-steps wheel wheels deb archive test-newcomer clean
+.PHONY: help setup generated shell run demo man selftest-recording test test-all test-page test-unit test-fuzz test-kernel test-wheel test-browser test-node test-shipped test-hostile test-containers test-agent test-cluster test-ray test-engines test-gpu test-long test-fast test-oldest test-newest test-range test-packages golden golden-accept lint format bench bench-soak bench-ranks soak-fuzz soak-churn soak-starvation soak-network soak-death score docs lock deploy alerts pictures sbom image image-steps wheel wheels deb archive test-newcomer clean
 
 help: ## show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -213,6 +213,16 @@ soak-network: setup ## attack the web UI and measure honest clients and the reco
 soak-death: setup test-packages ## test crash safety: SIGKILL, SIGSTOP, OOM and disk full at hundreds of moments
 	ZOMBIESCOPE_STOPPED_S=60 $(PYTEST) tests/unit/store/test_crash_points.py tests/kernel/test_crash.py tests/kernel/test_death.py \
 	  tests/kernel/test_disk_stall.py tests/kernel/test_bad_conditions.py $(ARGS)
+
+.venv-torch/.ready:
+	$(PYTHON) -m venv .venv-torch
+	.venv-torch/bin/python -m pip install -qq --disable-pip-version-check torch==2.13.0 numpy
+	@touch $@
+
+bench-ranks: setup .venv-torch/.ready ## measure with PyTorch on CPU whether the late rank is named, and why; as root, ARGS="--minutes N --healthy"
+	out=build/ranks/$$(date +%s) && $(BIN)/python -m benchmarks.ranks run --python .venv-torch/bin/python --out $$out $(ARGS) && \
+	$(BIN)/python -m benchmarks.ranks judge $$out
+	$(BIN)/python -m benchmarks.ranks table build/ranks/*
 
 bench-soak: setup test-packages ## record for an hour and check that memory stays flat
 	$(BIN)/python -m benchmarks soak $(ARGS)
