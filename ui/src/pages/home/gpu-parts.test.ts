@@ -10,7 +10,7 @@ function row(busy_s: number, waited: Partial<GpuSeconds["waited"]>, wall_s = 100
 }
 
 describe("the GPU seconds of a job", () => {
-  it("are busy first, then what cost most; less than half a percent is no word", () => {
+  it("are busy first, then what cost most; parts below half a percent are left out", () => {
     expect(gpuParts(row(60, { data: 10, collective: 29.7, host: 0.3 }))).toEqual([
       { state: "busy", part: 0.6 },
       { state: "collective", part: 0.297 },
