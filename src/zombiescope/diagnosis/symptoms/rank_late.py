@@ -90,7 +90,8 @@ def _late(facts: Facts, one: Late) -> Symptom:
         head = f"{whose} has been{where or ' elsewhere'} for {one.seconds:.0f} s"
     else:
         step = f" ({one.delay_s * 1e3:.0f} ms of each of {one.steps} steps)" if one.delay_s is not None else ""
-        head = f"{whose} held {one.others} ranks up for {one.late_s:.0f} of {one.seconds:.0f} s{step}{where}"
+        others = f"{one.others} ranks" if one.others > 1 else "1 rank"
+        head = f"{whose} held {others} up for {one.late_s:.0f} of {one.seconds:.0f} s{step}{where}"
     wait_native = one.wait_native if one.is_stuck else None
     waits = f"; the others waited in {_inside(one.wait_place, wait_native)}" if one.wait_place else ""
     text = f"{head}: {why}{waits}"

@@ -160,7 +160,7 @@ function GpuSecondsByJob({ rec }: { rec: string }) {
   return (
     <>
       <h3>Where the GPU seconds went</h3>
-      <table class="pg-gpus pg-gpu-seconds">
+      <table class="pg-gpu-seconds">
         <caption class="hidden-text">GPU seconds by job in the last ten minutes of the recording</caption>
         <tbody>
           {jobs.slice(0, MOST_JOBS).map((row) => (
