@@ -78,7 +78,7 @@ const text = `${[
   ),
   table(
     "ColumnHeaders",
-    "What stands before the arrays of an answer in columns.",
+    "What precedes the arrays of an answer in columns.",
     answers((_, schema) => schema["x-header"]),
   ),
   table("LiveEvents", "What a running recorder sends.", answers((_, schema) => schema["x-events"]).live),

@@ -313,7 +313,7 @@ MEMORY_WORK_LEAST_SHARE = 0.4
 MEMORY_RELEASED_RATIO = 0.15
 """share of the time in which memory is touched; measured: a job that starts gives back up to 0.11."""
 MEMORY_GROWN_RATIO = 0.05
-"""share of what was faulted in; chosen: faults come for other reasons, too, and other tasks free memory at the same time."""
+"""share of what was faulted in; chosen: faults come for other reasons, too, and other tasks free memory as well."""
 KERNEL_MEMORY_LEAST_US = 300 * SECOND_US
 """us; chosen: a shorter growth is not a trend."""
 KERNEL_MEMORY_BACK_US = 1800 * SECOND_US
@@ -379,7 +379,7 @@ NIC_CORE_BUSY_RATIO = 0.9
 NIC_SERVES_PER_S = 50
 """packets a second; chosen: a core with fewer does not serve a card."""
 NIC_SERVES_LEAST_PER_S = 1
-"""packets a second; chosen: of a core that is known to serve a card, as beside RDMA, whose traffic it never sees."""
+"""packets a second; chosen: of a core that is known to serve a card, as next to RDMA, whose traffic it never sees."""
 NIC_SILENT_POLLS = 20
 """polls that did not come; derived: that so many are missing by chance has a probability below one in 10^8."""
 NIC_DROPS_PER_S = 100

@@ -15,7 +15,7 @@ from zombiescope.store.reader import Recording
 
 @dataclass(frozen=True, slots=True)
 class Cores(WindowAnswer):
-    """`gpus` is null unless they are asked for."""
+    """`gpus` is null unless requested."""
 
     interval_s: float | None
     aggregate: ModesBusy

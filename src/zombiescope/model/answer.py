@@ -87,7 +87,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Header(Document):
-    """What stands before the arrays of an answer in columns."""
+    """What precedes the arrays of an answer in columns."""
 
     after: ClassVar[dict[str, Any]] = {"arrays": list[ColumnArray]}
 

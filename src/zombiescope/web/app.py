@@ -150,11 +150,10 @@ def _describe(app: FastAPI) -> None:
             "properties": {
                 "error": {
                     "type": "object",
-                    "required": ["what", "fix", "mend"],
+                    "required": ["what", "fix"],
                     "properties": {
                         "what": {"type": "string"},
                         "fix": {"type": ["string", "null"]},
-                        "mend": {"type": ["string", "null"], "deprecated": True},
                     },
                 }
             },

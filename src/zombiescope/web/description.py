@@ -33,8 +33,7 @@ was not measured is null. The window and the filters are named and written as th
 `cpu=0-3`, `comm=kubelet`; those that may be repeated are repeated (`cpu=3&cpu=8`). An expression (`match`, `paint`) is
 RE2: no look-around, no references.
 
-An error is `{"error": {"what": ..., "fix": ..., "mend": ...}}`: what is wrong, and how to fix it or null. `mend` is what
-`fix` was called before, with the same value; it goes with the next version.
+An error is `{"error": {"what": ..., "fix": ...}}`: what is wrong, and how to fix it or null.
 
 **Columns.** Large answers are `application/vnd.zombiescope.columns`: the bytes `ZSC1`, a 32-bit little-endian length, a
 JSON header of that length (padded with spaces), then arrays, each starting at a multiple of 8 bytes. The header has the

@@ -17,5 +17,5 @@ class Refusal(UserError):  # noqa: N818  not a defect: what a client is answered
 
 
 def document(what: str, fix: str | None) -> dict[str, Any]:
-    """`mend` is what `fix` was called before; it goes with the next version."""
-    return {"error": {"what": " ".join(what.split()), "fix": fix, "mend": fix}}
+    """`fix`: how to fix it, or null."""
+    return {"error": {"what": " ".join(what.split()), "fix": fix}}

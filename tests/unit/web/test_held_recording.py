@@ -231,7 +231,7 @@ def test_a_recording_that_nobody_writes_is_not_live(server: PageServer) -> None:
     got = server.api("live")
     assert got.status == 409
     fix = "'zombiescope up' starts one"
-    assert got.error == {"what": "no recorder writes this recording now", "fix": fix, "mend": fix}
+    assert got.error == {"what": "no recorder writes this recording now", "fix": fix}
 
 
 def test_ctrl_c_lets_go_of_whoever_watches(growing: Written, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import type { LiveEvents } from "./types";
 
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 15_000;
-/** Ticks come every second while the recorder runs; silence beyond this is a dead connection that nobody closed. */
+/** Ticks come every second while the recorder runs; silence beyond this is a dead connection that was never closed. */
 const SILENCE_MS = 40_000;
 
 /** Opens the stream; the signal ends it. */
@@ -90,7 +90,7 @@ export function listen(connect: Connect, handlers: LiveHandlers): () => void {
   };
 }
 
-/** Server-sent events of a body: what stands before an empty line, by its `event:` and `data:` lines. */
+/** Server-sent events of a body: the text before an empty line, by its `event:` and `data:` lines. */
 async function* messages(body: ReadableStream<Uint8Array>): AsyncGenerator<{ kind: string; data: string }> {
   const reader = body.pipeThrough(new TextDecoderStream() as TransformStream<Uint8Array, string>).getReader();
   let left = "";

@@ -15,7 +15,7 @@ export interface LiveHandlers {
   tick?(tick: LiveEvents["tick"]): void;
   event?(event: LiveEvents["event"]): void;
   incidents?(incidents: LiveEvents["incidents"]): void;
-  /** The recorder stopped, or started again; the stream goes on. */
+  /** The recorder stopped, or started again; the stream continues. */
   recorder?(running: boolean): void;
   /** "open" again after "lost" means: ticks are missing in between, ask for them. */
   state?(state: LiveState, why?: string): void;
@@ -38,7 +38,7 @@ export interface Source {
 }
 
 interface Answered {
-  error: { what: string; fix?: string | null; mend?: string | null };
+  error: { what: string; fix?: string | null };
 }
 
 /** What the server said was wrong, and how to fix it. */
@@ -51,9 +51,9 @@ export class AnswerError extends Error {
     super(what);
   }
 
-  /** As the server writes it; one of the version before says `mend`. */
+  /** As the server writes it. */
   static answered(status: number, { error }: Answered): AnswerError {
-    return new AnswerError(status, error.what, error.fix ?? error.mend ?? null);
+    return new AnswerError(status, error.what, error.fix ?? null);
   }
 
   /** Whatever was thrown. */

@@ -1,7 +1,7 @@
 // Made from docs/api.json by `npm run types`: change src/zombiescope/web/shapes, not this file.
 
 export interface ErrorAnswer {
-  error: { what: string; fix: string | null; mend: string | null };
+  error: { what: string; fix: string | null };
 }
 
 /** One line of the action log: `who` did what, and how it was before and after. */
@@ -252,7 +252,7 @@ export interface CoreChanges {
   cores: CoreChange[];
 }
 
-/** `gpus` is null unless they are asked for. */
+/** `gpus` is null unless requested. */
 export interface Cores {
   schema: string;
   node: string;
@@ -264,7 +264,7 @@ export interface Cores {
   gpus: Gpu[] | null;
 }
 
-/** Work of GPUs that was not done. `not_known`: GPUs that did less, of which nobody knows whether they waited. */
+/** Work of GPUs that was not done. `not_known`: GPUs that did less, of which it is unknown whether they waited. */
 export interface Cost {
   gpu_seconds_lost: number;
   text: string;
@@ -384,7 +384,7 @@ export interface FixStep {
   applicable: boolean;
 }
 
-/** `readable`: why the log could not be read, else null. `verified` is null where nobody knows. */
+/** `readable`: why the log could not be read, else null. `verified` is null if unknown. */
 export interface Fixes {
   schema: string;
   target: string;
@@ -481,7 +481,7 @@ export interface FleetDamage {
   what: string;
 }
 
-/** Judged nodes that share a label, a pair of labels, or a side of a number. `lift` null: no other node is affected. `spared`: fewer are affected than elsewhere. `not_judged` nodes of the group are in no figure. `also`: other names of the same nodes, which cannot be told apart. `because`: how the number in `explained_by` explains it. */
+/** Judged nodes that share a label, a pair of labels, or a side of a number. `lift` null: no other node is affected. `spared`: fewer are affected than elsewhere. `not_judged` nodes of the group are in no figure. `also`: other names of the same nodes, which are indistinguishable. `because`: how the number in `explained_by` explains it. */
 export interface FleetGroup {
   label: string;
   value: string;
@@ -759,7 +759,7 @@ export interface GpuAccount {
   idle: IdleSpan[];
 }
 
-/** `usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was throttled, it was the hog itself, another GPU of its job waited, or nobody knows. */
+/** `usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was throttled, it was the hog itself, another GPU of its job waited, or unknown. */
 export interface GpuLoss {
   gpu: number;
   whose: string;
@@ -1039,7 +1039,7 @@ export interface NotAudited {
   why: string;
 }
 
-/** As the doctor of a recorder notes it, which knows of one node only. */
+/** As a recorder's live diagnosis notes it, which knows one node only. */
 export interface NotedIncident {
   from: number;
   to: number;
@@ -1173,7 +1173,7 @@ export interface PythonSpan {
   own: PythonFrame;
 }
 
-/** The innermost frame; `own` the innermost of somebody's own code; `frames` all of them, outermost first. */
+/** The innermost frame; `own` the innermost of the program's own code; `frames` all of them, outermost first. */
 export interface PythonStack {
   function: string;
   file: string;
@@ -1333,7 +1333,7 @@ export interface StripHeader {
   from_samples: boolean;
 }
 
-/** With the facts of its kind beside these: mode, ratio, interface, queue ... From `title` on it is what the detector of its kind declares; older recorders noted no such fields. */
+/** With further facts of its kind: mode, ratio, interface, queue ... From `title` on it is what the detector of its kind declares; older recorders noted no such fields. */
 export interface Symptom {
   kind: string;
   at: number;
@@ -1539,7 +1539,7 @@ export interface Documents {
   fleet: FleetAnswer;
 }
 
-/** What stands before the arrays of an answer in columns. */
+/** What precedes the arrays of an answer in columns. */
 export interface ColumnHeaders {
   strip: StripHeader;
   heatmap: HeatmapHeader;

@@ -3,7 +3,7 @@
 import type { Span } from "../api/types";
 import { clock, day } from "../format";
 
-/** Nobody needs to look closer than at a handful of samples. */
+/** A closer view than a handful of samples is useless. */
 export const CLOSEST_S = 0.05;
 
 export const length = (span: Span): number => span.to - span.from;
@@ -59,7 +59,7 @@ export function wheelFactor(delta: number, mode: number): number {
   return Math.exp(Math.max(-300, Math.min(300, pixels)) * 0.0022);
 }
 
-/** Moved by a part of its own width. */
+/** Moved by a part of its width. */
 export function pan(span: Span, share: number, extent: Span): Span {
   const by = length(span) * share;
   return within({ from: span.from + by, to: span.to + by }, extent);

@@ -3,7 +3,7 @@
 import type { Span } from "../api/types";
 import { length, within } from "./axis";
 
-/** A selection of less than this part of the view would be a line that nobody finds. */
+/** A selection of less than this part of the view would be a line too thin to find. */
 const FINDABLE = 0.02;
 /** Cores in less than this part of the view: the rest is events from long before. */
 const WORTH = 0.3;

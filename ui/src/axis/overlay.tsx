@@ -40,7 +40,7 @@ function Box({ span, kind, letter }: { span: Span; kind: string; letter: string 
   );
 }
 
-/** A mark goes through all lanes; its flag stands among the events. */
+/** A mark goes through all lanes; its flag is among the events. */
 function Line({ at }: { at: number }) {
   const x = toX(view.value, plotWidth.value, at);
   return x < 0 || x > plotWidth.value ? null : (

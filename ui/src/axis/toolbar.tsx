@@ -1,4 +1,4 @@
-/** Beside the filters: what the axis shows, where that lies in the recording, and its legend. */
+/** Next to the filters: what the axis shows, where that lies in the recording, and its legend. */
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";

@@ -1,4 +1,4 @@
-/** Everything about the look of the node page that is not needed all the time, with the keys beside it. */
+/** Everything about the look of the node page that is not needed all the time, with the keys next to it. */
 
 import { MODES } from "../api/modes";
 import { source } from "../api/source";

@@ -308,7 +308,7 @@ export function passing(): Command[] {
   return out;
 }
 
-/** A time or a range that somebody typed becomes a selection. */
+/** A typed time or range becomes a selection. */
 export function typedTime(text: string): Command | null {
   const offset = zoneOffset.value;
   const span = typedSpan(text, extent.value, offset);

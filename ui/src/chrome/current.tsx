@@ -1,4 +1,4 @@
-/** A picture that says so when it is of an earlier question than the one that stands above it. */
+/** A picture that says so when it belongs to an earlier question than the one shown above it. */
 
 import type { ComponentChildren } from "preact";
 import type { Span } from "../api/types";

@@ -1,4 +1,4 @@
-/** What somebody types as a filter. Pure. */
+/** What the reader types as a filter. Pure. */
 
 import type { Filters, ListFilter } from "../state/place";
 

@@ -93,7 +93,7 @@ function Count() {
   );
 }
 
-/** The value of an entry of the picker that is no recording of the list. */
+/** The value of a picker entry that is not a recording of the list. */
 const OPEN = "-";
 
 function Chooser() {

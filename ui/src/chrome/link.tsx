@@ -8,7 +8,7 @@ interface Shown {
   title?: string;
   label?: string;
   current?: boolean;
-  /** Another link beside it leads to the same place: one stop of Tab is enough. */
+  /** Another link next to it leads to the same place: one stop of Tab is enough. */
   skipped?: boolean;
   children: ComponentChildren;
 }

@@ -16,7 +16,7 @@ const FLAME_PX = 480;
 const HEAT_PX = 110;
 const STRIP_PX = { least: 44, good: 144, most: 192, tallest: 600 };
 const ROW_GAP_PX = 3;
-/** What has to be in view without scrolling, beside the cores. */
+/** What has to be in view without scrolling, in addition to the cores. */
 const FIRST = ".ruler-row, .incident-row, .lane-gpu, .python-row";
 /** The path of frames above the graph, the legend and the notes below it. */
 const FLAME_AROUND_PX = 58;

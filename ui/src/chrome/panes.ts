@@ -14,7 +14,7 @@ export interface Panes {
   heat: number;
 }
 
-/** Below this there is no room for three panes: everything stands below each other and the page scrolls. */
+/** Below this there is no room for three panes: panes are stacked and the page scrolls. */
 export const SPLIT_MIN = { width: 700, height: 480 };
 export const SPLITTER_PX = 9;
 /** Controls and times around the picture of a heat map. */

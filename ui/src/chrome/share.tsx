@@ -1,4 +1,4 @@
-/** Hands the view on: as a link, or as one file. What was done is said where the hand is. */
+/** Hands the view on: as a link, or as one file. The result is shown next to the button. */
 
 import { signal } from "@preact/signals";
 import { chosen, current, page, sampleParams, shareLink } from "../state";

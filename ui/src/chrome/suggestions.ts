@@ -1,4 +1,4 @@
-/** What a filter may be set to: those who ran in the time that is looked at, most first. Asked when somebody begins to type. */
+/** What a filter may be set to: tasks that ran in the selected time, busiest first. Requested when the reader begins to type. */
 
 import type { Group } from "../api/groups";
 import type { Level } from "../api/types";
@@ -8,7 +8,7 @@ import type { Kind } from "./filter-words";
 
 export interface Suggestion {
   value: string;
-  /** What stands beside it, where the value alone says little. */
+  /** Shown next to it, where the value alone says little. */
   label: string;
 }
 

@@ -20,7 +20,7 @@ export function hideTip(): void {
   tip.value = null;
 }
 
-/** Beside the thing itself, for those who come to it with the keyboard. */
+/** Next to the element itself, for keyboard users. */
 export function tipAt(element: Element, content: ComponentChildren): void {
   const box = element.getBoundingClientRect();
   showTip(box.left + box.width / 2, box.bottom, content);

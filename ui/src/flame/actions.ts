@@ -7,7 +7,7 @@ import { type FunctionKey, keyOf, ownerOf, type Transform } from "./transforms";
 import { type FlameTree, OWNER } from "./tree";
 import { stackText } from "./words";
 
-/** What the host of a flame graph may want to be asked for; what it does not, is not offered. */
+/** What the host of a flame graph supports; the rest is not offered. */
 export interface Asked {
   readonly onTransform?: (transform: Transform) => void;
   readonly onFunction?: (fn: FunctionKey) => void;
@@ -33,7 +33,7 @@ export function actionsOf(
     const fn = keyOf(tree, node),
       owner = ownerOf(tree.functions, tree.fn[node]!);
     const found: MenuItem[] = [{ label: "Zoom here", key: "Enter", act: () => zoomTo(node) }];
-    // What says whose the stacks are is no function: it can be zoomed to, searched and copied.
+    // A frame that names the owner of the stacks is not a function: it can be zoomed to, searched and copied.
     const isFunction = node > 0 && tree.kind(node) !== OWNER;
     if (isFunction && asked.onFunction)
       found.push({ label: "Callers and callees (sandwich)", key: "S", act: () => asked.onFunction!(fn) });

@@ -17,7 +17,7 @@ export interface BarCanvasProps extends Scene {
   readonly maxHeight: number;
   /** Whether the view is under way to another one. */
   readonly moving: boolean;
-  /** What the picture says to somebody who does not see it. */
+  /** Description of the picture for screen readers. */
   readonly label: (bar: number) => string;
   readonly description: string;
   readonly roleName: string;

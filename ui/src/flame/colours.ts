@@ -52,7 +52,7 @@ export function colourOf(name: string, module: string | null, kind: string, by: 
   return hls(hues[0] + (crc32(module ?? "") % (hues[1] - hues[0])), lightness, saturation);
 }
 
-/** The colour that stands for a kind in a legend. */
+/** The colour of a kind in a legend. */
 export function kindColour(kind: string, theme: Theme): Rgb {
   const hues = HUES[kind],
     [light, saturation] = TONE[theme];

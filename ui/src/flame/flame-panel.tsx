@@ -32,13 +32,13 @@ export interface FlamePanelProps {
   readonly chart?: ChartData | null;
   /** Shown instead of a chart, such as a choice of cores. */
   readonly chartEmpty?: ComponentChildren;
-  /** Shown beside the chart, such as which core it is of. */
+  /** Shown next to the chart, such as its core. */
   readonly chartTitle?: ComponentChildren;
   readonly look: FlameLook;
   readonly onLook: (change: Partial<FlameLook>) => void;
   readonly theme: Theme;
   readonly height?: number;
-  /** What stands in an exported picture. */
+  /** The title of an exported picture. */
   readonly title: string;
   readonly clock?: (at: number, digits: number) => string;
   readonly onSelectTime?: (from: number, to: number) => void;

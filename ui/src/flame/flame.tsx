@@ -1,5 +1,5 @@
 // The flame graph of one tree: zoom, cursor, tooltip, menu and keys. What is done to the tree (transforms, search as a
-// filter, inversion) is asked of whoever gave it.
+// filter, inversion) is requested from the caller.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Asked, actionsOf } from "./actions";

@@ -17,7 +17,7 @@ export interface SampleTable {
   /** Of each node; that of node 0 is 0. */
   readonly fn: ArrayLike<number>;
   readonly functions: FunctionTable;
-  /** How many samples of the recording one in the table stands for. */
+  /** How many samples of the recording one in the table represents. */
   readonly weight: number;
   /** 1 for functions that only look hot as leaves. */
   readonly skid?: Uint8Array;

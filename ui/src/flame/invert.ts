@@ -102,7 +102,7 @@ class Ends {
   }
 }
 
-// Every item stands on a node of the tree and has a place in the new one; each round moves all of them to their callers.
+// Every item is on a node of the tree and has a place in the new one; each round moves all of them to their callers.
 function climb(tree: FlameTree, ends: Ends, place: Int32Array, grower: Grower, below: number, until = 0): FlameTree {
   let all = 0,
     baseAll = 0;

@@ -1,4 +1,4 @@
-// Keys that move inside of a picture, for whoever shows help: they need its focus. All others are the page's commands and
+// Keys that move inside a picture, for the help: they need its focus. All others are the page's commands and
 // mean the same wherever the focus is.
 
 export const FLAME_KEYS: readonly (readonly [string, string])[] = [

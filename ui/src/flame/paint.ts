@@ -52,7 +52,7 @@ export interface Stage {
   /** What is scrolled out at the top. */
   readonly top: number;
   readonly density: number;
-  /** While the picture moves only names of wide frames are written: nobody reads the others, and text costs most. */
+  /** While the picture moves only names of wide frames are written: others are not read, and text costs most. */
   readonly moving?: boolean;
 }
 
@@ -224,7 +224,7 @@ export class BarPainter {
   }
 }
 
-/** Names cut to a width: the same few thousand are asked for in every drawing. */
+/** Names cut to a width: every drawing needs the same few thousand. */
 export class LabelCache {
   private cut = new Map<string, string[]>();
   private size = 0;

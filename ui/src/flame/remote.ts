@@ -1,5 +1,5 @@
 // Keys that act on the frame at the cursor, wherever the focus is: the picture that was pointed at last listens here, and the
-// page's list of commands asks it. So a key means one thing on the whole page, and stands once in its help.
+// page's list of commands asks it. So a key means one thing on the whole page, and appears once in its help.
 
 export interface Remote {
   /** Whether the picture knew what to do with the key, as its menu writes it: "m", "C", "Escape". */

@@ -28,7 +28,7 @@ describe("search", () => {
     expect(matchedSamples(tree, search("\\[kernel\\]", tree))).toBe(4);
   });
 
-  it("says why an expression is none, and matches nothing then", () => {
+  it("says why an expression is invalid, and matches nothing then", () => {
     const pattern = patternOf("read(");
     expect(pattern.regexp).toBeNull();
     expect(pattern.error).toMatch(/read\(/);

@@ -10,7 +10,7 @@ export interface Search {
   readonly mode: SearchMode;
 }
 
-/** The expression that was typed; `error` says why it is none. Lower-case text ignores case, as grep's "smart case". */
+/** The expression that was typed; `error` says why it is invalid. Lower-case text ignores case, as grep's "smart case". */
 export interface Pattern {
   readonly regexp: RegExp | null;
   readonly error: string | null;

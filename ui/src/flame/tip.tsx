@@ -1,4 +1,4 @@
-// What appears beside the pointer. It never leaves the window and never catches the pointer.
+// What appears next to the pointer. It never leaves the window and never catches the pointer.
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";

@@ -111,7 +111,7 @@ export function arranged(rows: readonly TopRow[], order: TopOrder, keep?: (row: 
   });
 }
 
-/** Self and total of one function, both modules of a name together if no module is said. */
+/** Self and total of one function, both modules of a name together if no module is given. */
 export function totalsOf(rows: readonly TopRow[], key: FunctionKey): { self: number; total: number } {
   const sums = { self: 0, total: 0 };
   for (const row of rows) {

@@ -118,7 +118,7 @@ describe("transforms", () => {
     expect([made.module(2), made.kind(2)]).toEqual([null, "bpf"]);
   });
 
-  it("mean a name in one module, or in all if none is said", () => {
+  it("mean a name in one module, or in all if none is given", () => {
     const tree = treeOf([
       ["x!f", 1],
       ["y!f", 2],
@@ -219,5 +219,5 @@ describe("sandwich", () => {
     }
   });
 
-  it("is empty for a function that is not there", () => expect(callers(CASE, fn("nobody")).total).toBe(0));
+  it("is empty for a function that is not there", () => expect(callers(CASE, fn("missing")).total).toBe(0));
 });

@@ -195,7 +195,7 @@ export function swapped(tree: FlameTree): FlameTree {
   return grower.finish({ ...like(tree), scale: tree.scale ? 1 / tree.scale : 0 });
 }
 
-/** What stands on the chip. */
+/** The label of the chip. */
 export function says(transform: Transform): string {
   switch (transform.kind) {
     case "focus":
@@ -226,7 +226,7 @@ const LETTERS: Record<Transform["kind"], string> = {
 };
 const KINDS = new Map(Object.entries(LETTERS).map(([kind, letter]) => [letter, kind as Transform["kind"]]));
 
-/** Transforms as one text for an address: `f:name@module~r:`; what stands in names is escaped. */
+/** Transforms as one text for an address: `f:name@module~r:`; names are escaped. */
 export function written(transforms: readonly Transform[]): string {
   const quoted = (text: string): string => encodeURIComponent(text).replace(/~/g, "%7E");
   return transforms

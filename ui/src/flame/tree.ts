@@ -1,4 +1,4 @@
-// A flame graph as arrays, breadth first: node 0 is the root, a parent stands before its children, siblings stand
+// A flame graph as arrays, breadth first: node 0 is the root, a parent comes before its children, siblings come
 // together, as the server answers in the order of name, as they are drawn the widest first (heavyFirst). All nodes of one depth are therefore one run of the arrays, from left to right, which
 // is what drawing and hit-testing by binary search rely on.
 //
@@ -54,7 +54,7 @@ export function ratesOf(here_s: number, there_s: number, hz: number | null): Rat
 }
 
 export const NO_MODULE = 4294967295;
-/** The kind of a frame that is no function: whose the stacks above it are. */
+/** The kind of a frame that is not a function: it names the owner of the stacks above it. */
 export const OWNER = "owner";
 export const NOTHING_PRUNED: Pruned = { branches: 0, samples: 0, below_ratio: 0 };
 const ROOT: readonly [string, null, string] = ["all", null, "root"];
@@ -211,7 +211,7 @@ export function labelOf(name: string, module: string | null): string {
 }
 
 /**
- * The same tree, siblings in the order of their width: the widest first, so that what matters stands at the left of every
+ * The same tree, siblings in the order of their width: the widest first, so that what matters is at the left of every
  * level. Breadth first as before.
  */
 export function heavyFirst(tree: FlameTree): FlameTree {

@@ -1,4 +1,4 @@
-// What is said about a frame, in one place: the tooltip, the line below the graph, the text for a screen reader and the
+// The description of a frame, in one place: the tooltip, the line below the graph, the text for a screen reader and the
 // SVG all say the same.
 
 import { count, functionName, percent, plural, points, share, signed } from "../format";
@@ -93,7 +93,7 @@ export function stackText(tree: FlameTree, node: number, between = "\n"): string
   return (tree.inverted ? names.reverse() : names).join(between);
 }
 
-/** What the picture says about itself when nobody sees it. */
+/** The picture's description for screen readers. */
 export function summary(tree: FlameTree, hottest: readonly { name: string; self: number }[]): string {
   if (!tree.total && !tree.baseTotal) return "Flame graph without samples.";
   const hot = hottest

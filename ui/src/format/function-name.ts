@@ -41,7 +41,7 @@ function longest(text: string): RegExpExecArray | null {
   return best;
 }
 
-/** Without what stands before the function's own name, or without the beginning of that. */
+/** Without what precedes the function's own name, or without the beginning of that. */
 function cut(text: string, room: number): string {
   if (text.length <= room) return text;
   const own = Math.min(text.length - Math.max(text.lastIndexOf("::"), 0), room - 2);

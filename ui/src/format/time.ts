@@ -30,7 +30,7 @@ export function moment(at: number, offset_s: number): string {
   return `${day(at, offset_s)} ${clock(at, offset_s)}`;
 }
 
-/** From one moment to another; the day stands once, and a second time only where it changes. */
+/** From one moment to another; the day is shown once, and again only where it changes. */
 export function span(from: number, to: number, offset_s: number): string {
   const same = day(from, offset_s) === day(to, offset_s);
   return `${moment(from, offset_s)} – ${same ? clock(to, offset_s) : moment(to, offset_s)}`;

@@ -1,4 +1,4 @@
-// What is said about the cell under the pointer.
+// The description of the cell under the pointer.
 
 import { Tip } from "../flame/tip";
 import { count, duration, plural, share } from "../format";

@@ -3,7 +3,7 @@
 // A sub-second map has a column for each second and a row for each part of it; row 0 is the start of the second and is
 // drawn at the bottom. Folded differently (`folded`), a column is a minute or an hour. Where a column holds several
 // spans, or a row is a core, only whole columns mean a range. A selection from cell to cell is therefore a staircase
-// where cells have a time of their own, and a rectangle elsewhere.
+// where cells have their own time, and a rectangle elsewhere.
 
 import type { HeatmapHeader, Span } from "../api/types";
 import type { ColumnsLike } from "../flame/tree";
@@ -38,7 +38,7 @@ export interface HeatData {
   readonly values: Uint32Array;
   /** Of them, those in which a wanted function was running; null while nothing is searched. */
   readonly painted: Uint32Array | null;
-  /** The same samples by exact time, which is what is drawn: counts have stripes that are none. Null: not known. */
+  /** The same samples by exact time, which is what is drawn: counts would have false stripes. Null: not known. */
   readonly spread: Float32Array | null;
 }
 
@@ -133,7 +133,7 @@ export function folded(heat: HeatData, spanS: number): HeatData {
   };
 }
 
-/** Whether a cell has a time of its own, and not only its column. */
+/** Whether a cell has its own time, not only that of its column. */
 export function isFine(heat: HeatData): boolean {
   return heat.cores === null && Math.abs(heat.columnS - heat.spanS) < 1e-9;
 }
@@ -213,7 +213,7 @@ const MOVES: Readonly<Record<string, readonly [number, number]>> = {
   End: [1e9, 0],
 };
 
-/** Where a key leads from a cell; null for other keys. Time goes on: above the last part of a second is the first of the
+/** Where a key leads from a cell; null for other keys. Time continues: above the last part of a second is the first of the
  * next. Cores are listed from the top. */
 export function moved(heat: HeatData, from: Cell, key: string): Cell | null {
   const move = MOVES[key];

@@ -30,7 +30,7 @@ export interface HeatMapProps {
   readonly theme: Theme;
   readonly selection: Range | null;
   readonly compare: Range | null;
-  /** `core` is said when one cell or one row of a map of cores was chosen. */
+  /** `core` is set when one cell or one row of a map of cores was chosen. */
   readonly onSelect: (range: Range | null, core: number | null) => void;
   readonly onCompare: (range: Range | null) => void;
   /** Into how many parts a second is cut, 10 to 200. */

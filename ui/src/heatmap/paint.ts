@@ -45,7 +45,7 @@ export function gridOf(heat: HeatData, room: number, target: number, view?: Rang
   return { left: LEFT, width: w * heat.columns, plot: w * heat.columns, height, cell: { w, h } };
 }
 
-/** Nothing is drawn beside the picture. */
+/** Nothing is drawn outside the picture. */
 export function within(context: CanvasRenderingContext2D, grid: Grid, draw: () => void): void {
   context.save();
   context.beginPath();
@@ -103,7 +103,7 @@ export function drawCells(
     for (let row = 0; row < heat.rows; row++) {
       const cell = column * heat.rows + row,
         value = shades[cell]!;
-      // A sample stands for a time that may reach into the next cell; a sliver of it is not drawn as if one were there.
+      // A sample covers a time that may reach into the next cell; a sliver of it is not drawn as if one were there.
       if (value < LEAST_SHADE) continue;
       const line = heat.cores ? row : heat.rows - 1 - row;
       let colour = colourOf(value, domain, scale, look.colours);

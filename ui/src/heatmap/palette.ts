@@ -1,4 +1,4 @@
-// Counts as colours. On the logarithmic scale (the "enhanced" one) a single sample stands out from none, and from ten;
+// Counts as colours. On the logarithmic scale (the "enhanced" one) a single sample looks different from none, and from ten;
 // on the linear one equal steps of colour are equal steps of count. Both are a wall of the darkest colour where every cell
 // has as many as the next, so the automatic one looks at the cells: query/colours.py has the same for the SVG.
 
@@ -36,7 +36,7 @@ export function domainOf(values: ArrayLike<number>): Domain {
 export const HEAT_VARIABLES = Array.from({ length: 8 }, (_, step) => `--heat-${step}`);
 export const HEAT_DEFAULT = ["#fff3e0", "#ffd699", "#ffb04d", "#fb8528", "#e85a1a", "#c7350f", "#98180d", "#5f0a0a"];
 
-/** Where a count stands between little (0) and much (1). One sample is never 0 of a scale that has more. */
+/** Where a count is between little (0) and much (1). One sample is never 0 of a scale that has more. */
 export function levelOf(count: number, { max, usual }: Domain, scale: Scale): number {
   if (count <= 0 || max <= 0) return 0;
   if (scale === "auto" && usual) {

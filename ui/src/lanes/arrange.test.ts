@@ -8,7 +8,7 @@ test("lanes stand in the page's order until the reader moves one", () => {
   expect(ordered(["gpu", "python", "events"], ["events", "gpu", "python"])).toEqual(["events", "gpu", "python"]);
 });
 
-test("a lane that is new since the order was kept stands behind the one that it follows", () => {
+test("a lane that is new since the order was kept is placed behind the one that it follows", () => {
   expect(ordered(["gpu", "python", "delays", "events"], ["events", "gpu", "python"])).toEqual([
     "events",
     "gpu",

@@ -11,7 +11,7 @@ export interface Arrangement {
 const NOTHING: Arrangement = { order: [], hidden: [] };
 const KEPT = "zombiescope.lanes";
 
-/** All of `ids` in the reader's order. One that is new stands behind the lane that it follows in the page's own order. Pure. */
+/** All of `ids` in the reader's order. A new one is placed behind the lane that it follows in the page's own order. Pure. */
 export function ordered(ids: readonly string[], order: readonly string[]): string[] {
   const out = order.filter((id) => ids.includes(id));
   if (!out.length) return [...ids];

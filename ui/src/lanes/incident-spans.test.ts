@@ -30,7 +30,7 @@ describe("what the incident lane draws", () => {
     expect(incidentSpans(null, [note("b")], 500)).toHaveLength(1);
   });
 
-  it("draws an open one until now, although nobody has looked at it for minutes", () => {
+  it("draws an open one until now, although the last diagnosis pass was minutes ago", () => {
     const [one] = incidentSpans([incident("a", { state: "open" })], null, 900);
     expect(one?.to).toBe(900);
     expect(visible(incidentSpans([incident("a", { state: "open" })], null, 900), { from: 600, to: 900 })).toHaveLength(
@@ -52,7 +52,7 @@ describe("when it is fetched again", () => {
 
   it.each([
     ["a new one", note("b")],
-    ["one that goes on", note("a", { to: 120 })],
+    ["one that is open", note("a", { to: 120 })],
     ["one that is worse", note("a", { severity: "critical" })],
     ["one that opened again", note("a", { state: "open" })],
   ])("is for %s", (_, changed) => {

@@ -29,7 +29,7 @@ export function kindWords(kind: string): string {
   return capital(words);
 }
 
-/** The event that stands for its cluster: the worst, and of those the first. */
+/** The event that represents its cluster: the worst, and of those the first. */
 export function leader(events: readonly TimelineEvent[]): TimelineEvent {
   return events.reduce((best, one) => (rank(one.severity) < rank(best.severity) ? one : best));
 }

@@ -1,6 +1,6 @@
 /**
  * Every lane below the cores, in the order of their worth. A further lane is one entry here: `chartLane` with what it reads,
- * where lines are enough (`served("name")` for one of the server's charts, documents/charts.py), or a `Draw` of its own.
+ * where lines are enough (`served("name")` for one of the server's charts, documents/charts.py), or its own `Draw`.
  */
 
 import { info } from "../state";

@@ -44,7 +44,7 @@ it("has CPUs where the rate is known, and never a scale below one", () => {
   expect(tracks.tracksOf(answer(null))[0]!.scale).toBe("");
 });
 
-it("filters for what a row stands for", () => {
+it("filters for what a row represents", () => {
   const row = { name: "hog [7]", ...group };
   expect(who.filterFor("process", row)).toEqual({ name: "pid", value: "7" });
   expect(who.filterFor("thread", row)).toBeNull();

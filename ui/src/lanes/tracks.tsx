@@ -50,7 +50,7 @@ export function tracksOf({ header, arrays }: Columns<TracksHeader>): Track[] {
   });
 }
 
-/** The rows, for an axis that puts a label beside each. */
+/** The rows, for an axis that labels each. */
 export function useTracks() {
   const by = tracks.value;
   const shown = view.value;

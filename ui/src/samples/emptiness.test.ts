@@ -53,7 +53,7 @@ test("a range that was filtered out names the filters", () => {
   });
 });
 
-test("idle is said only where it was measured", () => {
+test("idle is reported only where it was measured", () => {
   expect(emptiness({ ...FACTS, busy: 0.004 }).words).toBe(
     "No samples 22:13:30 – 22:13:40: the node was idle, its cores 0.40% busy.",
   );

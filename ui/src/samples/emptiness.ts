@@ -1,4 +1,4 @@
-/** Why there are no samples in a range: each reason has a sentence of its own. Pure. */
+/** Why there are no samples in a range: one sentence per reason. Pure. */
 
 import type { Gap, Span } from "../api/types";
 import { clock, duration, percent, span as spelled } from "../format";

@@ -49,7 +49,7 @@ import { Who } from "./who";
 const NODES = 100_000;
 const FORMATS = ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
 
-/** Folding this many samples takes seconds; nobody asked for that by opening a page. */
+/** Folding this many samples takes seconds; opening a page must not cost that. */
 export const UNASKED = 10_000_000;
 
 export function Flames({ height }: { height: number }) {
@@ -178,7 +178,7 @@ function Invitation({ span, samples, fold }: { span: Span; samples: number; fold
   );
 }
 
-/** Letters typed into the search and frames that were zoomed to are no places to go back to; everything else is. */
+/** The browser's Back skips letters typed into the search and zoomed frames; it stops at everything else. */
 function change(next: Partial<FlameLook>): void {
   const { view, transforms: made, ...same } = next;
   const go = Object.keys(next).every((name) => name === "search" || name === "zoom") ? replace : navigate;

@@ -113,5 +113,5 @@ export function Heat({ height, ribbon = false }: { height: number; ribbon?: bool
 
 const spanOf = ({ start, columnS, columns }: HeatData): Span => ({ from: start, to: start + columnS * columns });
 
-/** Lower-case text ignores case on the page; the server has to be asked for that. */
+/** Lower-case text ignores case on the page; the server needs a flag for that. */
 const spelled = (text: string): string => (/[A-Z]/.test(text) ? text : `(?i)${text}`);

@@ -1,4 +1,4 @@
-/** What stands where samples would, when there are none. */
+/** Shown instead of samples, when there are none. */
 
 import type { Span } from "../api/types";
 import { lanes } from "../lanes/load";
@@ -15,7 +15,7 @@ export function NoSamples({ span }: { span: Span }) {
     recorded: extent.value,
     gaps: [...(info.value?.gaps ?? []), ...(lanes.value?.gaps ?? [])],
     filters: filters.value,
-    // Of an import without counters the strip is made of its samples, and is no measurement beside them.
+    // For an import without counters the strip is made of the samples and adds no measurement.
     busy: cells && info.value?.tables.cores ? busyThroughout(cells, span) : null,
     zone: zoneOffset.value,
   });

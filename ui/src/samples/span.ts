@@ -25,7 +25,7 @@ export function heatSpan(view: Span, selection: Span | null, before: Span | null
   return within({ from, to: from + AROUND_S }, extent);
 }
 
-/** How often pictures of samples are made anew while the live tail is followed. */
+/** How often pictures of samples are redrawn while the live tail is followed. */
 export const LIVE_MS = 5000;
 
 /** `chosen`, but at rest while the live tail moves. */

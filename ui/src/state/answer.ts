@@ -17,7 +17,7 @@ export interface Answer<T> {
   /** The same where it must be shown: not while it is tried again, nor over a picture while the server is away. */
   problem: AnswerError | null;
   loading: boolean;
-  /** `data` answers an earlier question than the one that is asked now: whoever draws it says of what it is. */
+  /** `data` answers an earlier question than the current one: its view has to say so. */
   stale: boolean;
   again(): void;
 }
@@ -25,9 +25,9 @@ export interface Answer<T> {
 interface Asking {
   /** After the question has been still for so long: a wheel that turns asks once. */
   wait_ms?: number;
-  /** Let a question be answered before the next is asked: what comes by itself must not overtake itself on a slow machine. */
+  /** Wait for the answer before sending the next question: polling must not overtake itself on a slow machine. */
   patient?: boolean;
-  /** How often it is asked again while somebody looks; 0: once. */
+  /** How often it is sent again while the page is visible; 0: once. */
   every_s?: number;
   /** The answer to another question is shown until this one's is there, as a picture that moves needs it. */
   lasting?: boolean;
@@ -118,7 +118,7 @@ export function useAnswer<T>(
   return { data, error, stale, problem: loading || (data && error && silent(error)) ? null : error, loading, again };
 }
 
-/** A document of the server; null as path: nothing is asked yet. */
+/** A document of the server; null as path: no request yet. */
 export function useDocument<P extends DocumentPath>(
   path: P | null,
   params: Params,
@@ -128,7 +128,7 @@ export function useDocument<P extends DocumentPath>(
   return useAnswer(key, (signal) => source().json(path!, params, signal), asking);
 }
 
-/** What a picture is drawn from; null as params: nothing is asked yet. */
+/** What a picture is drawn from; null as params: no request yet. */
 export function useColumns<P extends ColumnPath>(
   path: P,
   params: Params | null,

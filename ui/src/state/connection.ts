@@ -15,7 +15,7 @@ export function after(before: Connection, state: LiveState, why: string, now: nu
   return { state, why, since: before.state === state ? before.since : now };
 }
 
-/** What becomes of it when the server was asked why the stream broke, and did not answer the question. */
+/** What becomes of it when the server did not answer why the stream broke. */
 export function refused(before: Connection, error: AnswerError, now: number): Connection {
   return error.status === 401 ? { state: "denied", why: error.what, since: now } : before;
 }

@@ -1,4 +1,4 @@
-/** Where the reader is, and how that stands in the address. Pure: state.ts holds the signals. */
+/** Where the reader is, and how the address shows it. Pure: state.ts holds the signals. */
 
 import type { Span } from "../api/types";
 import type { ColourBy } from "../flame/colours";
@@ -60,7 +60,7 @@ export interface Place {
   look: View;
   /** Callees above callers: the hottest leaf is the root. */
   inverted: boolean;
-  /** The root hangs from the top, as most stacks are read; false: it stands at the bottom, as a flame. */
+  /** The root hangs from the top, as most stacks are read; false: it is at the bottom, as a flame. */
   icicle: boolean;
   search: Search;
   /** The function that sandwich shows. */
@@ -69,7 +69,7 @@ export interface Place {
   zoom: readonly string[];
   /** The root level of the flame graph, and whom the table of who ran counts. */
   group: Grouping;
-  /** Whose tracks stand below the cores; none: nobody's. */
+  /** Whose tracks are below the cores; none: no tracks. */
   tracks: Grouping;
   /** What was done to the tree (focus, drop, collapse ...), as the flame graph writes it. */
   transforms: string;

@@ -44,7 +44,7 @@ const looked = new Set<string>();
 const hasBoot = (boots: readonly string[], wanted: string): boolean =>
   !wanted || !boots.length || boots.some((boot) => boot.startsWith(wanted));
 
-/** The founding case is always offered, and is no reason to open on it. */
+/** The founding case is always offered, but the page does not open on it. */
 const isFleetOnly = ({ fleet, recordings: all }: RecordingList): boolean =>
   !!fleet && all.every((one) => one.key === FOUNDING);
 
@@ -153,7 +153,7 @@ function listen(key: string, stopped: AbortSignal): void {
       event: (event) => (lastEvent.value = event),
       incidents(notes) {
         noticed.value = notes;
-        // Not before what was asked for at the beginning is there, unless that failed.
+        // Not before the first request is answered, unless it failed.
         const known = incidents.value;
         if (known ? outdated(known, notes) : incidentsTrouble.value !== null) void diagnose(key, stopped);
       },

@@ -23,7 +23,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-test("a question that fails says at once that the server is away, and all is asked again when it is back", async () => {
+test("a failed request shows at once that the server is away, and all are sent again when it is back", async () => {
   health = () => Promise.reject(lost);
   heard(lost);
   expect(away.value).not.toBeNull();
@@ -41,7 +41,7 @@ test("a server that accepts and never answers is away within two seconds of a qu
   const answered = asking();
   await vi.advanceTimersByTimeAsync(1900);
   expect(away.value).not.toBeNull();
-  // what it was asked is on its way still: asking it again would only make it slower
+  // the requests are still on their way: repeating them would only make it slower
   answered();
   heard(null);
   expect(away.value).toBeNull();
@@ -66,7 +66,7 @@ test("a recording that was deleted is gone until it is back", async () => {
   expect(again).toHaveBeenCalledTimes(1);
 });
 
-test("parts are asked for every three seconds while there are any", async () => {
+test("parts are requested every three seconds while there are any", async () => {
   const asked = vi.fn(async () => ({ live: false, parts: [{ name: "recorder" }] }));
   health = asked;
   await vi.advanceTimersByTimeAsync(16_000);

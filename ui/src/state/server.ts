@@ -1,6 +1,6 @@
 /**
  * Whether the server answers, whether the recording is still there, and whether the parts of its recorder work. Every
- * answer to any question counts as a sign of life; while none comes, one cheap question is asked again and again.
+ * answer to any question counts as a sign of life; while none comes, one cheap question is repeated.
  */
 
 import { batch, effect, signal } from "@preact/signals";
@@ -16,7 +16,7 @@ export const gone = signal<AnswerError | null>(null);
 
 const OFTEN_MS = 3000;
 const SELDOM_MS = 15_000;
-/** A question that takes longer may be a hard one: whether the server is there is asked beside it ... */
+/** A question that takes longer may be a hard one: a second request checks whether the server is there ... */
 const SUSPICIOUS_MS = 400;
 /** ... and this is what a server that is there may take for that. */
 const PATIENCE_MS = 1400;
@@ -40,7 +40,7 @@ export function heard(error: AnswerError | null): void {
     }
   } else if (away.value !== null) {
     away.value = null;
-    // A server that was only slow still answers what it was asked; what failed must be asked again.
+    // A server that was only slow still answers; failed requests must be sent again.
     if (failed) back();
     failed = false;
   }

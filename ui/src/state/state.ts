@@ -94,7 +94,7 @@ let pending = 0;
 /** Goes somewhere: the back button returns. */
 export function navigate(change: Change): void {
   flush();
-  // Whether the tail was followed is no part of a link, but going back must find it as it was.
+  // A link does not include whether the tail was followed, but going back must restore it.
   history.replaceState({ following: following.value }, "");
   if (move(change)) history.pushState(null, "", address());
 }
@@ -146,7 +146,7 @@ function flush(): void {
   history.replaceState(history.state, "", address());
 }
 
-// A file has no server to give it another query, and some browsers refuse one; there the state stands after the #.
+// A file has no server to give it another query, and some browsers refuse one; there the state follows the #.
 const inHash = (): boolean => location.protocol === "file:" || document.getElementById("frozen") !== null;
 
 const written_as = (at: Place): string => (inHash() ? "#" : "?") + format(at);

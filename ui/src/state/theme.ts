@@ -9,7 +9,7 @@ const known = new Map<string, string>();
 const asked = matchMedia("(prefers-color-scheme: dark)");
 
 export const theme = signal<Theme>(stored());
-/** What is on the screen; canvases draw anew when it changes. */
+/** What is on the screen; canvases redraw when it changes. */
 export const dark = signal(asked.matches);
 
 function stored(): Theme {

@@ -13,7 +13,7 @@ import { strip } from "./load";
 /** Tall enough for a pixel for each of 192 cores. */
 export const MOST_PX = 192;
 
-/** What the page has for it; a pixel that stands for several cores shows the worst of them. */
+/** What the page has for it; a pixel for several cores shows the worst of them. */
 export const stripRoom = signal(MOST_PX);
 
 /** As high as it would be with all the room that it can use. */
@@ -77,7 +77,7 @@ function rows(context: CanvasRenderingContext2D, cpus: number, width: number, he
   for (let row = 1; row < cpus; row++) context.fillRect(0, Math.round(row * each) - 0.5, width, 1);
 }
 
-/** What lasted a second in a view of hours would be a pixel that nobody finds. */
+/** What lasted a second in a view of hours would be a pixel too small to find. */
 function dots(
   context: CanvasRenderingContext2D,
   found: Held[],

@@ -56,7 +56,7 @@ class ColumnArray(TypedDict):
 
 
 class Header(Document):
-    """What stands before the arrays of an answer in columns."""
+    """What precedes the arrays of an answer in columns."""
 
     node: str
     arrays: list[ColumnArray]

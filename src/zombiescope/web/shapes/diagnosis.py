@@ -26,7 +26,7 @@ class Actor(TypedDict):
 
 
 class Symptom(TypedDict):
-    """With the facts of its kind beside these: mode, ratio, interface, queue ...
+    """With further facts of its kind: mode, ratio, interface, queue ...
 
     From `title` on it is what the detector of its kind declares; older recorders noted no such fields.
     """
@@ -113,7 +113,7 @@ class RuledOut(TypedDict):
 
 class GpuLoss(TypedDict):
     """`usual` and `now`: ratios of use; watts where `measure` is power. `because`: its threads waited, its cgroup was
-    throttled, it was the hog itself, another GPU of its job waited, or nobody knows."""
+    throttled, it was the hog itself, another GPU of its job waited, or unknown."""
 
     gpu: int
     whose: str
@@ -130,7 +130,7 @@ class GpuLoss(TypedDict):
 
 
 class Cost(TypedDict):
-    """Work of GPUs that was not done. `not_known`: GPUs that did less, of which nobody knows whether they waited."""
+    """Work of GPUs that was not done. `not_known`: GPUs that did less, of which it is unknown whether they waited."""
 
     gpu_seconds_lost: float
     text: str
@@ -149,7 +149,7 @@ class JobFate(TypedDict):
 
 
 class NotedIncident(Span):
-    """As the doctor of a recorder notes it, which knows of one node only."""
+    """As a recorder's live diagnosis notes it, which knows one node only."""
 
     id: str
     state: Literal["open", "closed"]
@@ -209,7 +209,7 @@ class Verification(Span):
 
 
 class Fixes(Document):
-    """`readable`: why the log could not be read, else null. `verified` is null where nobody knows."""
+    """`readable`: why the log could not be read, else null. `verified` is null if unknown."""
 
     target: str
     readable: str | None

@@ -86,7 +86,7 @@ class FleetNumber(TypedDict):
 class FleetGroup(TypedDict):
     """Judged nodes that share a label, a pair of labels, or a side of a number. `lift` null: no other node is affected.
     `spared`: fewer are affected than elsewhere. `not_judged` nodes of the group are in no figure. `also`: other names
-    of the same nodes, which cannot be told apart. `because`: how the number in `explained_by` explains it."""
+    of the same nodes, which are indistinguishable. `because`: how the number in `explained_by` explains it."""
 
     label: str
     value: str

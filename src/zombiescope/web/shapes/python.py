@@ -14,7 +14,7 @@ class PythonFrame(TypedDict):
 
 
 class PythonStack(PythonFrame):
-    """The innermost frame; `own` the innermost of somebody's own code; `frames` all of them, outermost first."""
+    """The innermost frame; `own` the innermost of the program's own code; `frames` all of them, outermost first."""
 
     looks: int
     ratio: float

@@ -1,4 +1,4 @@
-/** Answers about the time axis: the part that is asked for is cut out of what was frozen. Pure. */
+/** Answers about the time axis: cuts the requested part out of the frozen data. Pure. */
 
 import { type Columns, decode, encode, type TypedArray } from "../columns";
 import { MODES } from "../modes";

@@ -94,7 +94,7 @@ describe("flame graph of a frozen page", () => {
     expect(names(flamegraph(table(), { invert: true }))).toEqual(["all 6", "main 3", "walk 3", "read 3", "main 3"]);
   });
 
-  it("compares ranges of its own, and with the window that came with it", () => {
+  it("compares its own ranges, and the window that came with it", () => {
     const own = flamegraph<FlamegraphHeader>(table(), { from: 1000, to: 1001, against: "1001..1002" });
     expect([own.header.total, own.header.base_total]).toEqual([4, 2]);
     const given = table(1, { base_span: [500, 600] }, { base: Uint32Array.of(0, 10, 0, 0) });

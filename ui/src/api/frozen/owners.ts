@@ -9,7 +9,7 @@ import type { Params } from "../source";
 import type { Level, Span, Who } from "../types";
 import { type FrozenTable, samplesOf, type Task, type Wanted, wanted } from "./table";
 
-const NOBODY: Record<Level, string> = {
+const NO_OWNER: Record<Level, string> = {
   owner: "not known",
   unit: "no unit",
   pod: "no pod",
@@ -23,7 +23,7 @@ const NOBODY: Record<Level, string> = {
 const SHORT_ID = 12;
 
 export interface Groups {
-  /** Task -> number of its group; number 0 is nobody's. */
+  /** Task -> number of its group; group 0 has no owner. */
   of: Int32Array;
   all: Group[];
 }
@@ -33,7 +33,7 @@ const FACTS = ["comm", "pid", "tid", "unit", "container", "pod", "image"] as con
 export function groupsOf(tasks: readonly Task[], by: Level): Groups {
   const numbers = new Map<string | number | null, number>([[null, 0]]);
   const nothing = { comm: null, pid: null, tid: null, unit: null, container: null, pod: null, image: null };
-  const all: Group[] = [{ name: NOBODY[by], ...nothing }];
+  const all: Group[] = [{ name: NO_OWNER[by], ...nothing }];
   const leaders = leadersOf(tasks);
   const of = Int32Array.from(tasks, (task) => {
     const key = keyOf(by, task);
@@ -79,9 +79,9 @@ function groupOf(by: Level, task: Task, key: string | number | null, leaders: Ma
   const { pid, tid, unit, image } = task;
   const comm = by === "process" ? (leaders.get(pid ?? -1) ?? null) : task.comm;
   if (by === "program")
-    return { ...task, name: key === null ? NOBODY[by] : String(key), comm, container: task.container };
+    return { ...task, name: key === null ? NO_OWNER[by] : String(key), comm, container: task.container };
   const numbered = by === "process" || by === "thread";
-  const name = key === null ? NOBODY[by] : numbered ? `${comm ?? "?"} [${key}]` : String(key);
+  const name = key === null ? NO_OWNER[by] : numbered ? `${comm ?? "?"} [${key}]` : String(key);
   const container = labelOf(task) ?? task.container;
   return { name, comm, pid, tid, unit, container, pod: task.pod ?? task.podUid, image };
 }

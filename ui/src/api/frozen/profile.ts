@@ -23,7 +23,7 @@ export function flamegraph<H>(table: FrozenTable, params: Params): Columns<H> {
   const asked = wanted(table, params);
   const inverted = params.invert === true || params.invert === 1 || params.invert === "1";
   // Only the whole is known exactly where samples were thinned, and only without their tasks: the groups that a page opens
-  // with are no reason to show less. Others were asked for.
+  // with do not mean less to show. Others were requested.
   const exact = params.by === "program" && isExact(table, asked);
   const by = params.by && params.by !== "none" && !exact ? (params.by as Level) : null;
   // A window that came with the file has no tasks: what it is compared with is then shown without groups.
@@ -134,7 +134,7 @@ function exactMap<H>(table: FrozenTable, range: Span | null, byCore: boolean): C
   return answer<H>(scalars, { values });
 }
 
-/** The time around a sample that it stands for, by the rows in which that lies: query/heatmap.py says why. */
+/** The time around a sample that it represents, by the rows in which that lies: query/heatmap.py says why. */
 function spreadOver(cells: Float32Array, at: number, period: number, rows: number, weight: number): void {
   const [low, high] = [(at - period / 2) * rows, (at + period / 2) * rows];
   for (let row = Math.floor(low); row < high; row++) {

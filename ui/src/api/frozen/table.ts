@@ -170,8 +170,8 @@ function paired(task: TypedArray, node: TypedArray): { pair: Uint32Array; pairTa
 
 /** The largest number that the type has is a core that is not known. */
 function cores(cpu: TypedArray): Int32Array {
-  const nobody = 2 ** (8 * cpu.BYTES_PER_ELEMENT) - 1;
-  return Int32Array.from(cpu, (each) => (each === nobody ? -1 : each));
+  const noCore = 2 ** (8 * cpu.BYTES_PER_ELEMENT) - 1;
+  return Int32Array.from(cpu, (each) => (each === noCore ? -1 : each));
 }
 
 function summed(differences: ArrayLike<number>): Uint32Array {
@@ -217,7 +217,7 @@ export function caveats(table: FrozenTable, window: Span, clock: (at: number) =>
   return said.join(" ") || null;
 }
 
-/** What is asked for, of the samples that are held. */
+/** What is requested, of the samples that are held. */
 export interface Wanted {
   range: Span | null;
   cpus: Set<number> | null;
@@ -247,7 +247,7 @@ export function* samplesOf(table: FrozenTable, { range, cpus, pairs }: Wanted): 
   }
 }
 
-/** Samples that end in each node; exactly where all of the window is asked for. */
+/** Samples that end in each node; exact if the whole window is requested. */
 export const isExact = (table: FrozenTable, asked: Wanted): boolean =>
   table.whole !== null && !isFiltered(asked) && isWhole(table, asked.range);
 
@@ -258,7 +258,7 @@ export function leafCounts(table: FrozenTable, asked: Wanted): Float64Array {
   return counts;
 }
 
-/** By function: 1 where its name is found by the expression. An expression that is none finds nothing. */
+/** By function: 1 where its name is found by the expression. An invalid expression finds nothing. */
 export function functionsNamed(table: FrozenTable, expression: string): Uint8Array {
   const found = new Uint8Array(table.functions.name.length);
   // The server's expressions begin with (?i) where case does not matter; here that is a flag.

@@ -1,4 +1,4 @@
-// Thirty days of zombies. Reboots are lines of their own, with a word: a reboot that helped is the proof that nothing else
+// Thirty days of zombies. Reboots are separate lines, with a label: a reboot that helped is the proof that nothing else
 // did. Lines are cut where nothing was measured, as those of the lanes are (lanes/series.ts).
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -117,7 +117,7 @@ function Picture({ series, wide, near }: { series: Series; wide: number; near: n
   );
 }
 
-/** What stands under the pointer, or at the end. */
+/** The values under the pointer, or at the end. */
 function Reading({ series, near }: { series: Series; near: number }) {
   const said = (value: number | null | undefined): string => (value == null ? "–" : count(value));
   if (near < 0) return null;

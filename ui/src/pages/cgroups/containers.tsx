@@ -1,4 +1,4 @@
-// Containers beside the cgroups that they leave: what restarts for ever first, then what is most. Names, not ids.
+// Containers next to the cgroups that they leave: first what restarts without end, then the most frequent. Names, not ids.
 
 import type { ContainerFamily } from "../../api/types";
 import { Go } from "../../chrome/link";

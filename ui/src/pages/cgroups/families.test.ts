@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { askedBy, familyFilters, familyName } from "./families";
 
-const nobody = { comm: null, pid: null, unit: null, command: null, container: null, how: null };
+const unknown = { comm: null, pid: null, unit: null, command: null, container: null, how: null };
 
 it("filters a family by what its containers have in common", () => {
   const pod = {
@@ -9,7 +9,7 @@ it("filters a family by what its containers have in common", () => {
     name: "agent/main",
     namespace: "kube-system",
     image: "agent:3",
-    requester: nobody,
+    requester: unknown,
   } as const;
   expect(familyFilters(pod)).toEqual({ pod: ["kube-system/agent*"] });
   expect(familyName(pod)).toBe("kube-system/agent/main");
@@ -19,10 +19,10 @@ it("filters a family by what its containers have in common", () => {
 });
 
 it("names who asked for it, as far as that is known", () => {
-  const family = { kind: "name", name: "web", namespace: null, image: null, requester: nobody } as const;
+  const family = { kind: "name", name: "web", namespace: null, image: null, requester: unknown } as const;
   expect(askedBy(family)).toBe("");
-  expect(askedBy({ ...family, requester: { ...nobody, comm: "agent-loop" } })).toBe("agent-loop");
-  expect(askedBy({ ...family, requester: { ...nobody, comm: "agent-loop", unit: "ecs.service" } })).toBe(
+  expect(askedBy({ ...family, requester: { ...unknown, comm: "agent-loop" } })).toBe("agent-loop");
+  expect(askedBy({ ...family, requester: { ...unknown, comm: "agent-loop", unit: "ecs.service" } })).toBe(
     "agent-loop (ecs.service)",
   );
 });

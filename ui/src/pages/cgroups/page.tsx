@@ -39,7 +39,7 @@ export function CgroupsPage() {
         )
       }
       lead={
-        <>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel goes on counting it.</>
+        <>{lead} A dying cgroup was removed, but a page or a dentry still holds it; the kernel keeps counting it.</>
       }
     >
       <Loaded answer={answer} what="counting cgroups" lines={5}>

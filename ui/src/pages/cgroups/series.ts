@@ -1,5 +1,5 @@
-// Thirty days as columns to draw. Between two boots stands a hole: a reboot that helped must stay visible, and a line
-// across it would show zombies that nobody had.
+// Thirty days as columns to draw. Between two boots is a hole: a reboot that helped must stay visible, and a line
+// across it would show zombies that never existed.
 
 import type { HistoryPoint } from "../../api/types";
 

@@ -48,7 +48,7 @@ test("a node is opened on its worst incident, and of those on the last", () => {
   expect(worstOf([])).toBeNull();
 });
 
-test("what is not known stands at the end, whichever way a column is sorted", () => {
+test("unknown values come last, whichever way a column is sorted", () => {
   const rows = [{ n: 2 }, { n: null }, { n: 10 }];
   expect(sortedBy(rows, (row) => row.n, false).map((row) => row.n)).toEqual([2, 10, null]);
   expect(sortedBy(rows, (row) => row.n, true).map((row) => row.n)).toEqual([10, 2, null]);

@@ -71,7 +71,7 @@ export interface Order {
   descending: boolean;
 }
 
-/** Numbers by size, texts by letters; what is not known stands at the end, whichever way. */
+/** Numbers by size, texts by letters; unknown values come last, either way. */
 export function sortedBy<T>(rows: readonly T[], value: (row: T) => string | number | null, descending: boolean): T[] {
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {

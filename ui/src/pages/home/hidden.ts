@@ -1,4 +1,4 @@
-// What an average hides, in words that are true on a busy machine too: where all cores are busy the average is no lie.
+// What an average hides, in words that are true on a busy machine too: where all cores are busy the average is true.
 
 import type { Worst } from "../../api/types";
 import { duration, measured, percent } from "../../format";

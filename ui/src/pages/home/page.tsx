@@ -181,7 +181,7 @@ function Hidden({ answer }: { answer: Answer<Worst> }) {
     <Panel title="What the average hid">
       <Loaded answer={answer} what="Comparing cores with their average">
         {({ hidden }) => {
-          if (!hidden) return <Empty good title="No core stands out from the average" />;
+          if (!hidden) return <Empty good title="No core differs from the average" />;
           const sel = { from: hidden.at, to: hidden.at + Math.max(1, hidden.seconds) };
           return (
             <>

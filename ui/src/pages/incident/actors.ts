@@ -6,12 +6,12 @@ import { duration, measured, percent } from "../../format";
 import { lostCore } from "./chain";
 
 export interface Part {
-  role: "hog" | "culprit" | "waiter";
+  role: "hog" | "culprit" | "victim";
   title: string;
   means: string;
   names: string[];
   /** Where there is no name. */
-  nobody: string;
+  none: string;
   facts: string[];
 }
 
@@ -22,7 +22,7 @@ export function actorName(actor: Actor): string {
 }
 
 export function parts(incident: Incident, cause: Cause | null): Part[] {
-  return [hog(cause), culprit(cause), waiters(incident)];
+  return [hog(cause), culprit(cause), victims(incident)];
 }
 
 function hog(cause: Cause | null): Part {
@@ -31,7 +31,7 @@ function hog(cause: Cause | null): Part {
     title: "Hog",
     means: "used up the core. Stopping it stops the symptom, usually not the cause.",
     names: [],
-    nobody: "not named",
+    none: "not named",
     facts: [],
   };
   if (!cause) return part;
@@ -58,7 +58,7 @@ function culprit(cause: Cause | null): Part {
     title: "Culprit",
     means: "made the kernel's work that large. This is the one to change.",
     names: [],
-    nobody: "not named",
+    none: "not named",
     facts: [],
   };
   if (!cause?.culprit) return part;
@@ -71,16 +71,16 @@ function culprit(cause: Cause | null): Part {
 }
 
 /** Older recorders did not note whom a symptom hurt; then only the cards are known. */
-function waiters(incident: Incident): Part {
+function victims(incident: Incident): Part {
   const hurt = incident.symptoms.filter(({ role }) => role === undefined || role === "victim");
   const core = lostCore(incident);
   const names = [...cards(hurt), ...hurt.map(({ victim }) => victim), core?.victim].filter((name) => name != null);
   return {
-    role: "waiter",
+    role: "victim",
     title: "Victim",
     means: "affected, not at fault.",
     names: [...new Set(names)],
-    nobody: hurt.some(({ role }) => role === undefined) ? "not named" : "none",
+    none: hurt.some(({ role }) => role === undefined) ? "not named" : "none",
     facts: [...new Set(hurt.flatMap(howLong))].slice(0, 3),
   };
 }
@@ -123,10 +123,10 @@ export function proof(cause: Cause): { name: string; means: string } {
   return PROOFS[cause.proof] ?? { name: cause.proof, means: "" };
 }
 
-/** What a confidence stands for; the number alone explains nothing. Older recorders noted no strength apart from it. */
+/** What a confidence means; the number alone explains nothing. Older recorders noted no strength apart from it. */
 export function confidence(cause: Cause): string {
   const strength = cause.strength ?? cause.confidence;
-  if (strength >= 0.85) return "The frames, the numbers beside them and the culprit all fit.";
+  if (strength >= 0.85) return "The kernel functions, the measurements and the culprit all fit.";
   if (strength >= 0.6)
     return "The frames fit and a number confirms them; something was not measured, or no culprit is known.";
   if (strength >= 0.35) return "It fits what was sampled, but no number confirms it. Look before you act.";

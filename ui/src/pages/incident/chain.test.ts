@@ -76,17 +76,17 @@ describe("a leak of containers", () => {
   ];
   const found = stations(incident, { ...cause, chain }, bounds);
 
-  it("says in which containers and who asked for them, each at a station of its own", () => {
+  it("says in which containers and who asked for them, each at its own station", () => {
     const shown = found.map((each) => `${each.label}: ${each.headline}`);
     expect(shown).toContain("In which containers: 718 containers");
     expect(shown).toContain("Requested by: agent-loop (agent-loop.service)");
   });
 
-  it("does not count as measured what nobody could see", () => {
+  it("does not count as measured what could not be seen", () => {
     expect(found.find((each) => each.label === "No data")?.kind).toBe("blind");
   });
 
-  it("says what it cost the GPUs at a station of its own", () => {
+  it("shows the GPUs' cost at its own station", () => {
     const lost = link("cost", "GPU 0 (train.py) fell from 9% to 2%: 8 GPU-seconds lost", 7.8, "GPU-seconds");
     const found = stations(incident, { ...cause, chain: [...cause.chain, lost] }, bounds);
     const station = found.find((each) => each.kind === "cost");
@@ -112,7 +112,7 @@ describe("an incident without a cause", () => {
 });
 
 describe("spans", () => {
-  it("is guilty while somebody held the core, not when the card came back", () => {
+  it("is guilty while a task held the core, not when the card came back", () => {
     expect(guiltySpan(incident)).toEqual({ from: 1743476526, to: 1743476532 });
   });
 
@@ -131,7 +131,7 @@ describe("spans", () => {
 });
 
 describe("who is who", () => {
-  it("tells hog, culprit and waiters apart", () => {
+  it("tells hog, culprit and victims apart", () => {
     const [hog, culprit, waited] = parts(incident, cause);
     expect(hog!.names).toEqual(["kubelet"]);
     expect(hog!.facts).toContain("6.28 cores busy");
@@ -149,7 +149,7 @@ describe("who is who", () => {
     const waited = parts({ ...incident, symptoms: kinds }, null)[2]!;
     expect([waited.names, waited.facts]).toEqual([["tasks on core 39"], ["tasks waited for 6 s"]]);
     const hogs = { ...incident, symptoms: kinds.slice(1) };
-    expect(parts(hogs, null)[2]).toMatchObject({ names: [], nobody: "none" });
+    expect(parts(hogs, null)[2]).toMatchObject({ names: [], none: "none" });
   });
 
   it("says what a confidence and a proof stand for", () => {
@@ -185,7 +185,7 @@ describe("a step that changes the node", () => {
   const withPlan = (plan: (typeof change)[], summary = "stop it") =>
     planText({ ...incident, causes: [{ ...cause, fix: { ...cause.fix, plan, summary } }] } as Incident, 0);
 
-  it("says what it touches and risks, its undo and how it is verified, and these are no lines to run", () => {
+  it("says what it touches and risks, its undo and how it is verified, and these are not commands", () => {
     expect(details(change).map((each) => each.name)).toEqual(["touches", "risk", "undo", "verify"]);
     expect(details({ ...change, kind: "look" })).toEqual([]);
     const lines = withPlan([change]).trimEnd().split("\n");
@@ -224,15 +224,15 @@ describe("an incident of an older recorder", () => {
     );
   });
 
-  it("names the cards that waited, and does not say that nobody did", () => {
+  it("names the cards that waited, and does not claim that none did", () => {
     const waited = parts(older, olderCause)[2]!;
     expect([waited.names, waited.facts]).toEqual([["eth0, queue 5"], ["not served for 6.6 s"]]);
     const cards = symptoms.filter((each) => "interface" in each || "driver" in each);
     const without = { ...older, symptoms: symptoms.filter((each) => !cards.includes(each)) } as Incident;
-    expect(parts(without, olderCause)[2]).toMatchObject({ names: [], nobody: "not named" });
+    expect(parts(without, olderCause)[2]).toMatchObject({ names: [], none: "not named" });
   });
 
-  it("has a plan of lines; which of them are commands is said, or none is", () => {
+  it("has a plan of lines; commands are marked, or none is", () => {
     const run = (one: Incident) =>
       planText(one, 0)
         .split("\n")

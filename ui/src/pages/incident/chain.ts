@@ -121,7 +121,7 @@ class Maker {
     this.view = recordedPart(around({ from: incident.from, to: incident.to }, AROUND_S), bounds);
   }
 
-  /** What somebody noticed: the worst symptom, and one that is not merely the lost core or the hog where there is any. */
+  /** What was noticed: the worst symptom, and one that is not merely the lost core or the hog where there is any. */
   symptom(core: Symptom | null): Station | null {
     const others = this.incident.symptoms.filter((symptom) => symptom !== core && symptom.role !== "hog");
     const ranked = [...(others.length ? others : core ? [core] : this.incident.symptoms)].sort(

@@ -31,7 +31,7 @@ describe("drawPath", () => {
     expect(turn.endsWith(`V${boxes[4]!.y - 5}`)).toBe(true);
   });
 
-  it("stands on end where there is no room, and is nothing for nothing", () => {
+  it("is drawn upright where there is no room, and is nothing for nothing", () => {
     const { columns, lines } = drawPath(3, 240);
     expect(columns).toBe(1);
     expect(lines.every((line) => /^M[\d.]+ [\d.]+V[\d.]+$/.test(line))).toBe(true);

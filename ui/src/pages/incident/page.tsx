@@ -97,9 +97,7 @@ function Details({ incident }: { incident: Incident }) {
       </section>
       {!cause && (
         <Empty title="The symptoms are shown above; the cause is not known">
-          <p class="faint">
-            No pattern fits, and no task stood out. The views of these seconds are the next place to look.
-          </p>
+          <p class="faint">No pattern fits, and no task was unusually busy. Look at the views of these seconds next.</p>
         </Empty>
       )}
       <div class="pg-two">
@@ -218,7 +216,7 @@ function WhoIsWho({ incident, cause }: { incident: Incident; cause: Cause | null
           <div key={part.role} class={`pg-role-${part.role}`}>
             <dt>{part.title}</dt>
             <dd>
-              <strong>{part.names.join("; ") || part.nobody}</strong>
+              <strong>{part.names.join("; ") || part.none}</strong>
               {part.facts.length > 0 && <span>{part.facts.join(", ")}</span>}
               <small class="faint">{part.means}</small>
             </dd>

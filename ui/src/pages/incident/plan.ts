@@ -84,7 +84,7 @@ function pasteable(step: FixStep): string[] {
   return [...said, line, ...details(step).map((each) => `#   ${each.name}: ${oneLine(each.text)}`)];
 }
 
-/** What shows the live plan on the node, and with --apply does it; null where an id is none that we give. */
+/** What shows the live plan on the node, and with --apply does it; null for an id that is not ours. */
 export function fixCommand(incident: Pick<Incident, "id">): string | null {
   return /^[0-9A-Za-z][0-9A-Za-z_-]*$/.test(incident.id) ? `zombiescope fix --incident ${incident.id}` : null;
 }

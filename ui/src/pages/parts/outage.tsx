@@ -1,4 +1,4 @@
-// What a recording says of its own live diagnosis: silence while that had failed is no sign of health.
+// What a recording says about its live diagnosis: silence while that had failed does not mean health.
 
 import { useState } from "preact/hooks";
 import type { Diagnosis } from "../../api/types";
