@@ -1,10 +1,19 @@
 # A plug-in for sos (https://github.com/sosreport/sos): what zombiescope knows of a node, in a support archive.
 # Install it as sos/report/plugins/zombiescope.py.
 
-from sos.report.plugins import IndependentPlugin, Plugin, PluginOpt
+import os
+
+from sos.report.plugins import DebianPlugin, Plugin, RedHatPlugin, UbuntuPlugin
+
+try:
+    from sos.report.plugins import PluginOpt
+except ImportError:  # before sos 4.1 an option was a tuple
+
+    def PluginOpt(name, default, desc):
+        return (name, desc, "fast", default)
 
 
-class Zombiescope(Plugin, IndependentPlugin):
+class Zombiescope(Plugin, DebianPlugin, UbuntuPlugin, RedHatPlugin):
     short_desc = "zombiescope, the flight recorder for ML training nodes"
     plugin_name = "zombiescope"
     profiles = ("system", "hardware", "performance", "container")
@@ -13,7 +22,6 @@ class Zombiescope(Plugin, IndependentPlugin):
     option_list = [
         PluginOpt("last", default="10m", desc="how much of the recording to pack"),
         PluginOpt("redact", default=True, desc="replace names, paths and command lines in the packed recording"),
-        PluginOpt("size", default=200, val_type=int, desc="leave the recording out if the pack is larger (MB)"),
     ]
 
     def setup(self):
@@ -35,13 +43,12 @@ class Zombiescope(Plugin, IndependentPlugin):
 
     def _pack(self):
         """A portable recording of the last minutes: `zombiescope serve FILE` opens it."""
-        place = self.get_cmd_output_path(name="last.zscope", make=True)
+        place = os.path.join(self.get_cmd_output_path(make=True), "last.zscope")
         redact = "--redact " if self.get_option("redact") else ""
         self.add_cmd_output(
             f"zombiescope pack --last {self.get_option('last')} {redact}-o {place}",
             suggest_filename="pack",
             timeout=300,
-            sizelimit=self.get_option("size"),
         )
 
     def postproc(self):

@@ -59,8 +59,11 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     place = tmp_path_factory.mktemp("slurm")
     node = socket.gethostname().partition(".")[0]
     (place / "bin").mkdir()
-    (place / "bin/zombiescope").write_text(f'#!/bin/sh\nexec {sys.executable} -P -m zombiescope.cli.main "$@"\n')
-    (place / "bin/zombiescope").chmod(0o755)
+    _script(place / "bin/zombiescope", f'exec {sys.executable} -P -m zombiescope.cli.main "$@"')
+    # slurmd starts its programs with an environment of their own.
+    exported = f"export PATH={place}/bin:$PATH ZOMBIESCOPE_RUNTIME_DIR={place}/run ZOMBIESCOPE_DIR={place}/rec"
+    for program in (HEALTH, EPILOG):
+        _script(place / "bin" / program.name, f"{exported} SLURM_CONF={place}/slurm.conf\nexec {program}")
     (place / "key").write_bytes(os.urandom(1024))
     (place / "key").chmod(0o600)
     _configure(place, node)
@@ -96,6 +99,11 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
                 Path(folder).rmdir()
 
 
+def _script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/bash\n{text}\n")
+    path.chmod(0o755)
+
+
 def _state(slurm: Slurm) -> str:
     done = subprocess.run(
         ["sinfo", "-h", "-o", "%T"], env=slurm.environment, capture_output=True, text=True, timeout=30
@@ -121,10 +129,10 @@ ProctrackType=proctrack/cgroup
 TaskPlugin=task/cgroup
 ReturnToService=2
 MailProg=/bin/true
-HealthCheckProgram={HEALTH}
+HealthCheckProgram={place}/bin/{HEALTH.name}
 HealthCheckInterval=5
 HealthCheckNodeState=ANY
-Epilog={EPILOG}
+Epilog={place}/bin/{EPILOG.name}
 NodeName={node} NodeAddr=127.0.0.1 CPUs={os.cpu_count()} State=UNKNOWN
 PartitionName=p Nodes=ALL Default=YES State=UP
 """)
