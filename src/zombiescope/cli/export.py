@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Write the samples of a window in the format of another tool.
 
-    perf-script, otlp, speedscope and firefox keep the time of every sample; collapsed and pprof add samples up.
+    perf-script, otlp, speedscope, perfetto and firefox keep the time of every sample; collapsed and pprof add samples up.
 
     Importing such a file again keeps every stack and its count.
     """

@@ -301,7 +301,7 @@ export function passing(): Command[] {
       group: "Incidents",
       run: () => navigate({ page: "incident", incidentId: one.id }),
     });
-  for (const format of ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
+  for (const format of ["speedscope", "perfetto", "firefox", "pprof", "collapsed", "perf-script", "otlp"]) {
     const save = saving("export", { format, ...sampleParams(chosen.value) });
     if (save && onNode()) out.push({ title: `Export these samples: ${format}`, group: "Export", run: save });
   }

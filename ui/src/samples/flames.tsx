@@ -47,7 +47,7 @@ import { settled } from "./span";
 import { Who } from "./who";
 
 const NODES = 100_000;
-const FORMATS = ["speedscope", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
+const FORMATS = ["speedscope", "perfetto", "firefox", "pprof", "collapsed", "perf-script", "otlp"];
 
 /** Folding this many samples takes seconds; opening a page must not cost that. */
 export const UNASKED = 10_000_000;

@@ -17,9 +17,10 @@ class Format(StrEnum):
     SPEEDSCOPE = "speedscope"
     FIREFOX = "firefox"
     PERF_SCRIPT = "perf-script"
+    PERFETTO = "perfetto"
 
 
-BINARY = (Format.PPROF, Format.OTLP)
+BINARY = (Format.PPROF, Format.OTLP, Format.PERFETTO)
 EVERY_EVENT = (Format.PERF_SCRIPT, Format.OTLP)
 """Formats that say of each sample which event it is of."""
 
@@ -46,6 +47,10 @@ def writer(format_: Format, title: str, *, bare: bool = False, annotate: bool = 
         from zombiescope.query.exports import pprof
 
         return pprof.write
+    if format_ is Format.PERFETTO:
+        from zombiescope.query.exports import perfetto
+
+        return perfetto.write
     if format_ is Format.OTLP:
         from zombiescope.query.exports import otlp
 

@@ -34,6 +34,7 @@ _ENDINGS = {
     Format.OTLP: "otlp.pb",
     Format.SPEEDSCOPE: "speedscope.json",
     Format.FIREFOX: "firefox.json",
+    Format.PERFETTO: "perfetto-trace",
     Format.PERF_SCRIPT: "perf.txt",
 }
 _CHUNK = 1 << 16
