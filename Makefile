@@ -198,7 +198,7 @@ format: setup ## format Python with ruff and the web UI with biome
 	$(BIN)/ruff format src tests benchmarks requirements setup.py
 	scripts/page format
 
-bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/performance.md
+bench: setup .venv/.browser test-packages ## measure cost against perf and mpstat; figures go to docs/data/benchmarks.md
 	$(BIN)/python -m benchmarks $(ARGS)
 
 soak-churn: setup test-packages ## churn processes, cgroups and containers for two hours and check that memory stays flat; ARGS="--seconds N"

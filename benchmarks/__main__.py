@@ -1,4 +1,4 @@
-"""`make bench`: runs every benchmark, prints tables and writes them into docs/performance.md."""
+"""`make bench`: runs every benchmark, prints tables and writes them into docs/data/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from benchmarks import (
 )
 from benchmarks.table import Row, as_markdown
 
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE = Path(__file__).parents[1] / "docs" / "data" / "benchmarks.md"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
