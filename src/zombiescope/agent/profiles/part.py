@@ -1,4 +1,4 @@
-"""The section `profiles` and its service: starts a process that sends what was sampled since the last time."""
+"""The section `profiles` and its service: a process that stays, and sends what was sampled since the last time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from zombiescope.base import safe_files
 
 MODULE = "zombiescope.query.exports.continuous"
 PEERS = ("pyroscope", "parca", "otlp")
-MOST_WAIT_S = 300.0
 SILENCE_S = 180.0
 SENT, BYTES = "zombiescope_profiles_samples_total", "zombiescope_profiles_bytes_total"
 SKIPPED, FAILURES = "zombiescope_profiles_skipped_seconds_total", "zombiescope_profiles_failures_total"
@@ -59,7 +58,7 @@ class ProfilesSection:
         return {
             "to": self.to, "url": self.url, "name": self.name, "labels": dict(self.labels),
             "headers": dict(self.headers), "token_file": self.token_file, "plain_http": self.plain_http,
-            "timeout_s": self.timeout, "backlog_s": self.backlog,
+            "timeout_s": self.timeout, "backlog_s": self.backlog, "every_s": self.every,
         }  # fmt: skip
 
 
@@ -71,36 +70,33 @@ def services(section: ProfilesSection) -> Sequence[Service]:
 class ProfilesService:
     section: ProfilesSection
     name: str = "profiles"
-    _failures: int = 0
 
     def run(self, context: Context, stop: threading.Event) -> None:
         context.say("ok", "")
         while not stop.is_set():
             if context.node_dir.is_dir():
                 self._send(context, stop)
-            wait_s = min(self.section.every * 2 ** min(self._failures, 8), max(MOST_WAIT_S, self.section.every))
-            context.beat(wait_s)
-            stop.wait(wait_s)
+            context.beat(self.section.every)
+            stop.wait(self.section.every)
 
     def _send(self, context: Context, stop: threading.Event) -> None:
         folder = context.node_dir / "agent"
         safe_files.make_directory(folder)
-        failed: list[str] = []
         context.beat(worker.LIMIT_S + SILENCE_S)
         worker.run(
             MODULE, [str(context.node_dir), str(folder / "profiles.json")], self.section.policy(),
-            lambda said: self._said(context, said, failed), stop, SILENCE_S,
+            lambda said: self._said(context, said), stop, SILENCE_S,
         )  # fmt: skip
-        self._failures = self._failures + 1 if failed else 0
-        context.say(*(("degraded", failed[0]) if failed else ("ok", "")))
-        context.worked(not failed)
 
     @staticmethod
-    def _said(context: Context, said: dict[str, Any], failed: list[str]) -> None:
+    def _said(context: Context, said: dict[str, Any]) -> None:
         context.beat(worker.LIMIT_S + SILENCE_S)
         if "failure" in said:
-            failed.append(str(said["failure"]))
+            context.say("degraded", str(said["failure"]))
             context.count(FAILURES)
             return
+        if "passes" in said:
+            context.say("ok", "")
+            context.worked()
         for family, key in ((SENT, "samples"), (BYTES, "bytes"), (SKIPPED, "skipped_s")):
             context.count(family, float(said.get(key, 0)))

@@ -1,12 +1,13 @@
-"""Samples to a store of profiles all the time: one run sends what was recorded since the last, and ends.
+"""Samples to a store of profiles all the time: each pass sends what was recorded since the last.
 
     python -m zombiescope.query.exports.continuous NODE_DIR STATE_FILE < policy.json
 
-It is started again and again, because numpy and pyarrow would take 80 MB for as long as they are loaded. What was sent
-is one number in the state file. What waits lies in the recording and nowhere else, so a peer that is away costs no
-memory; after `backlog_s` the oldest is passed over, and that is counted. Spans begin at multiples of their length, and
-only whole ones are sent. Killed between the peer's answer and the number, a run sends one span again: none of these
-peers can be told that it has it.
+It stays loaded (80 MB): to load numpy and pyarrow for every pass costs more CPU than to send what a minute holds. After
+MOST_PASSES it ends and is started again, so that nothing it keeps can grow for weeks; it ends too when the agent does.
+What was sent is one number in the state file. What waits lies in the recording and nowhere else, so a peer that is away
+costs no memory; after `backlog_s` the oldest is passed over, and that is counted. Spans begin at multiples of their
+length, and only whole ones are sent. Killed between the peer's answer and the number, a pass sends one span again: none
+of these peers can be told that it has it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ SETTLED_US = 5_000_000
 """Rows of a second may come this much later."""
 STEP_US = 300_000_000
 """As much is read at once: it bounds the memory of a run that has much to make good."""
+MOST_PASSES = 720
+MOST_WAIT_S = 300.0
+"""Between two tries of a peer that is away."""
+ALIVE_S = 2.0
 Say = Callable[[dict[str, Any]], None]
 
 
@@ -49,6 +54,8 @@ class PushPolicy:
     plain_http: bool = False
     timeout_s: float = 10.0
     backlog_s: float = 900.0
+    every_s: float | None = None
+    """None: one pass."""
 
     def peer(self) -> Peer:
         """Raises PushError, OSError."""
@@ -81,6 +88,22 @@ def run(node_dir: Path, state: Path, policy: PushPolicy, say: Say, now_us: int |
             start_us = until_us
 
 
+def run_on(node_dir: Path, state: Path, policy: PushPolicy, say: Say, is_over: Callable[[float], bool]) -> None:
+    """Pass after pass; each says that it is done, or why not. `is_over` waits for so long, unless it is over."""
+    failures = 0
+    for _ in range(MOST_PASSES):
+        try:
+            run(node_dir, state, policy, say)
+            failures = 0
+            say({"passes": 1})
+        except (UserError, OSError, ValueError, TypeError) as error:
+            failures += 1
+            say({"failure": printable(str(error))})
+        every_s = policy.every_s
+        if every_s is None or is_over(min(every_s * 2 ** min(failures, 8), max(MOST_WAIT_S, every_s))):
+            return
+
+
 def _labels(node: dict[str, Any]) -> dict[str, str]:
     recorded = node.get("labels")
     return {str(key): str(value) for key, value in recorded.items()} if isinstance(recorded, dict) else {}
@@ -110,11 +133,21 @@ def main(arguments: list[str]) -> int:
         return 2
     os.nice(10)
     confine(programs=True)  # it needs sockets, and none of the recorder's capabilities
+    agent = os.getppid()
+
+    def is_over(seconds: float) -> bool:
+        end_s = time.monotonic() + seconds
+        while os.getppid() == agent and (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, ALIVE_S))
+            _say({"alive": 1})
+        return os.getppid() != agent
+
     try:
         policy = PushPolicy(**_json.loads(sys.stdin.buffer.read(1 << 20)))
-        run(Path(arguments[0]), Path(arguments[1]), policy, _say)
-    except (UserError, OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         _say({"failure": printable(str(error))})
+        return 0
+    run_on(Path(arguments[0]), Path(arguments[1]), policy, _say, is_over)
     return 0
 
 

@@ -13,7 +13,7 @@ from opentelemetry.proto.collector.profiles.v1development import profiles_servic
 from tests.helpers.recordings import SECOND, START_US, Written, write_recording
 from tests.helpers.stand_in import StandIn, running
 
-from zombiescope.query.exports.continuous import PushPolicy, run
+from zombiescope.query.exports.continuous import PushPolicy, run, run_on
 from zombiescope.query.exports.peer import PushError
 from zombiescope.query.exports.push import Target
 
@@ -106,3 +106,30 @@ def test_a_state_that_cannot_be_read_starts_with_now(written: Written, tmp_path:
         peer.asked.clear()
         _run(written, tmp_path, peer.url, END_US + 10 * SECOND, "pyroscope")
         assert len(peer.asked) == 1
+
+
+def test_one_process_makes_pass_after_pass_and_waits_longer_for_a_peer_that_is_away(
+    written: Written, tmp_path: Path, peer: StandIn
+) -> None:
+    waited: list[float] = []
+    said: list[dict[str, Any]] = []
+
+    def is_over(seconds: float) -> bool:
+        waited.append(seconds)
+        return len(waited) == 4
+
+    there = PushPolicy(to="otlp", url=peer.url, every_s=60.0)
+    run_on(written.node_dir, tmp_path / "profiles.json", there, said.append, is_over)
+    assert waited == [60.0] * 4
+    assert [one for one in said if "passes" in one] == [{"passes": 1}] * 4
+    waited.clear()
+    said.clear()
+    # A span that waits, and nobody to take it.
+    (tmp_path / "profiles.json").write_text(json.dumps({"sent_us": START_US // 60_000_000 * 60_000_000}))
+    away = PushPolicy(to="otlp", url="http://127.0.0.1:1", every_s=60.0, backlog_s=1e9, timeout_s=0.1)
+    run_on(written.node_dir, tmp_path / "profiles.json", away, said.append, is_over)
+    assert waited == [120.0, 240.0, 300.0, 300.0]
+    assert len([one for one in said if "failure" in one]) == 4
+    one_pass = PushPolicy(to="otlp", url=peer.url)
+    run_on(written.node_dir, tmp_path / "profiles.json", one_pass, said.append, is_over)
+    assert len(waited) == 4, "without a time it is one pass"
