@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """Write the samples of a window in the format of another tool.
 
-    perf-script, otlp, speedscope, perfetto and firefox keep the time of every sample; collapsed and pprof add samples up.
+    collapsed and pprof add samples up; all other formats keep the time of every sample.
 
     Importing such a file again keeps every stack and its count.
     """
