@@ -125,7 +125,14 @@ def test_grafana_can_load_the_dashboard() -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
     assert {panel["type"] for panel in panels} <= PANELS
     variables = {one["name"] for one in DASHBOARD["templating"]["list"]}
-    assert variables == {"datasource", "instance"}
+    assert variables == {"datasource", "instance", "page"}
+    (annotation,) = DASHBOARD["annotations"]["list"]
+    assert used(annotation["expr"]) == {"zombiescope_incidents_total"}
+    links = [
+        link["url"] for panel in panels for link in panel.get("fieldConfig", {}).get("defaults", {}).get("links", ())
+    ]
+    assert links
+    assert set(links) == {"${page}/?page=incidents&node=${__field.labels.instance}"}
 
 
 def test_its_panels_lie_beside_each_other() -> None:
