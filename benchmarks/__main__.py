@@ -55,7 +55,7 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "starvation": ("Starvation", starvation.measure, 20),
 }
 SOAKS = {"soak", "churn", "starvation"}
-"""What takes long, and is run when it is named; docs/reliability.md has the figures of the last two."""
+"""What takes long, and is run when it is named; docs/data/reliability.md has the figures of the last two."""
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.fuzz import sanitizer
 from tests.fuzz.campaign import PLACE, Book, results, table
 
-PAGE = sanitizer.HERE / "docs" / "reliability.md"
+PAGE = sanitizer.HERE / "docs" / "data" / "reliability.md"
 BEGIN, END = "<!-- fuzzing: begin -->", "<!-- fuzzing: end -->"
 SLICE_S = 120
 """A target's turn: after it the others get theirs, so that a run that is cut short has looked at everything."""
