@@ -39,6 +39,8 @@ export function Who({ height }: { height: number }) {
   if (!answer.data) return <Loading title="Counting who ran" />;
   const { who, others, total } = answer.data;
   const b = other ? new Map((before.data?.who ?? []).map((row) => [row.name, row])) : null;
+  const rows = ranked(who, b);
+  const owned = rows.some((row) => ownerOf(row) !== undefined);
   return (
     <Current class="who" style={{ maxHeight: `${height}px` }} answer={answer} of={answer.data}>
       {!who.length && (
@@ -87,12 +89,12 @@ export function Who({ height }: { height: number }) {
               <th scope="col" class="number">
                 Samples
               </th>
-              <th scope="col">Unit or pod</th>
+              {owned && <th scope="col">Unit or pod</th>}
             </tr>
           </thead>
           <tbody>
-            {ranked(who, b).map((row) => (
-              <Row key={row.name} row={row} by={by} most={who[0]?.ratio || 1} b={b} />
+            {rows.map((row) => (
+              <Row key={row.name} row={row} by={by} most={who[0]?.ratio || 1} b={b} owned={owned} />
             ))}
           </tbody>
         </table>
@@ -121,11 +123,14 @@ export function ranked(rows: readonly WhoRow[], b: Other): readonly WhoRow[] {
 
 const STEADY = 0.005;
 
-function Row({ row, by, most, b }: { row: WhoRow; by: Level; most: number; b: Other }) {
+/** Its pod or unit, where that is not what the row is called already. */
+const ownerOf = (row: WhoRow): string | undefined =>
+  [row.pod, row.unit].find((each) => each && each !== row.name) ?? undefined;
+
+function Row({ row, by, most, b, owned }: { row: WhoRow; by: Level; most: number; b: Other; owned: boolean }) {
   const change = changeOf(row, b);
   const wanted = filterFor(by, row);
   const chosen = wanted !== null && filters.value[wanted.name].includes(wanted.value);
-  const owner = [row.pod, row.unit].find((each) => each && each !== row.name);
   const wide = (part: number): string => `${(100 * row.ratio * part) / most}%`;
   return (
     <tr class={chosen ? "chosen" : ""}>
@@ -156,7 +161,7 @@ function Row({ row, by, most, b }: { row: WhoRow; by: Level; most: number; b: Ot
         </span>
       </td>
       <td class="number">{count(row.samples)}</td>
-      <td class="faint">{owner ?? ""}</td>
+      {owned && <td class="faint">{ownerOf(row) ?? ""}</td>}
     </tr>
   );
 }

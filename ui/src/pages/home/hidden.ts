@@ -16,5 +16,6 @@ export function hiddenWords({
   if (average_busy < CALM)
     return `${lasted} a dashboard of averages shows ${percent(average_busy)} busy and nothing wrong.`;
   const times = core_kernel / Math.max(average_kernel, 0.01);
-  return `${lasted} an average of ${percent(average_busy)} hid that core ${core} was ${measured(times, "times")} as long in the kernel as the mean of all.`;
+  const all = `all cores were ${percent(average_busy)} busy on average`;
+  return `${lasted} ${all}; core ${core} spent ${measured(times, "times")} as long in the kernel as the average core.`;
 }
