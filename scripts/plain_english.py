@@ -6,7 +6,7 @@ docstrings of commands, which are their help. `make lint` runs it.
 
     scripts/plain_english.py [--count] [PATH...]
 
-Without PATH, all files but those of plain_english_pending.txt.
+Without PATH, all files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = ROOT / "docs" / "contributing" / "style.md"
-PENDING = ROOT / "scripts" / "plain_english_pending.txt"
 
 TEXTS = (
     "*.md", "docs/**/*.md", "Makefile", "mkdocs.yml", "ui/src/**/*.ts", "ui/src/**/*.tsx", "ui/index.html",
@@ -123,31 +122,18 @@ def check(paths: Iterable[Path], words: Words) -> Iterator[Found]:
                 yield Found(path, line + piece.count("\n", 0, offset), word, words.instead[word])
 
 
-def files(*, pending: bool = False) -> list[Path]:
-    every = {path for pattern in (*TEXTS, *SOURCES) for path in ROOT.glob(pattern) if path.is_file()}
-    left = {path for path in every if _is_left(path)}
-    return sorted(left if pending else every - left)
-
-
-def _is_left(path: Path) -> bool:
-    name = path.relative_to(ROOT).as_posix()
-    return any(name == each or (each.endswith("/") and name.startswith(each)) for each in pending_names())
-
-
-def pending_names() -> list[str]:
-    lines = (line.partition("#")[0].strip() for line in PENDING.read_text().splitlines())
-    return [line for line in lines if line]
+def files() -> list[Path]:
+    return sorted({path for pattern in (*TEXTS, *SOURCES) for path in ROOT.glob(pattern) if path.is_file()})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Find words that docs/contributing/style.md rules out.")
-    parser.add_argument("--count", action="store_true", help="Count them per file, pending files included.")
+    parser.add_argument("--count", action="store_true", help="Count them per file.")
     parser.add_argument("paths", nargs="*", type=Path)
     arguments = parser.parse_args()
     words = Words(GUIDE.read_text())
     paths = [path.resolve() for path in arguments.paths] or files()
     if arguments.count:
-        paths = [path.resolve() for path in arguments.paths] or files() + files(pending=True)
         for path in paths:
             if count := sum(1 for _ in check([path], words)):
                 print(f"{count:5} {path.relative_to(ROOT)}")

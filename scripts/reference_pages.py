@@ -45,9 +45,9 @@ What `zombiescope events --kind KIND` can show, and what `kind` is in JSON, in t
 DESIGN = """\
 # Design records
 
-One record per decision that someone may question later: context, decision, alternatives. A record is not rewritten when the code moves on;
-a later record supersedes it and says so. Older records use the vocabulary of their time: *room* is a package, *doctor* the live diagnosis,
-*look* a diagnosis pass, *laboratory* the lab. Missing numbers were reserved for work that needed no record, or that was merged into another one.
+One record per decision that may be questioned later: context, decision, alternatives. A record is not rewritten when the code changes; a later
+record supersedes it and says so. File names keep the words of their time (`doctor` is the live diagnosis, `room` a package). Missing numbers
+were reserved for work that needed no record, or that was merged into another one.
 
 | record | title | status |
 |---|---|---|
@@ -66,8 +66,10 @@ def design_index() -> str:
     """Of all records, by their headings. No test compares it: a record may land with any change."""
     rows = []
     for path in sorted((DOCS / "design").glob("[0-9]*.md")):
-        number, _, title = path.read_text().partition("\n")[0].removeprefix("# ").partition(": ")
-        rows.append(f"| [{number}]({path.name}) | {title} | accepted |")
+        text = path.read_text()
+        number, _, title = text.partition("\n")[0].removeprefix("# ").partition(": ")
+        by = re.search(r"^Superseded by (\[\d{4}\]\([\w.-]+\))", text, re.MULTILINE)
+        rows.append(f"| [{number}]({path.name}) | {title} | {f'superseded by {by[1]}' if by else 'accepted'} |")
     return DESIGN + "\n".join(rows) + "\n"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -44,3 +45,15 @@ def test_code_in_pages_and_internal_docstrings_are_left_out() -> None:
     source = '"""nobody, module"""\ndef other():\n    """nobody, other"""\n    x = "nobody, string"\n    y = "nobody"\n'
     command = 'def command():\n    """nobody, help"""\n'
     assert [text for _, text in SCRIPT["strings"](source + command)] == ["nobody, string", "nobody, help"]
+
+
+def test_design_records_have_one_form_of_heading_and_are_listed_with_their_status() -> None:
+    folder = ROOT / "docs" / "design"
+    index = (folder / "index.md").read_text()
+    for path in sorted(folder.glob("[0-9]*.md")):
+        heading = path.read_text().partition("\n")[0]
+        assert re.fullmatch(rf"# {path.name[:4]}: [A-Z].*[^.]", heading), path.name
+        row = next((line for line in index.splitlines() if f"]({path.name}) |" in line), "")
+        assert row.endswith(("| accepted |", ") |")), f"{path.name} is not in docs/design/index.md: make generated"
+        assert heading.partition(": ")[2] in row, f"{path.name}: make generated"
+    assert "Missing numbers" in index
