@@ -18,7 +18,7 @@ it("groups by severity, worst first, and leaves out what is empty", () => {
     ["critical", ["b"]],
     ["info", ["a", "c"]],
   ]);
-  expect([tally(found), tally([])]).toEqual(["1 critical, 2 info", "nothing"]);
+  expect([tally(found), tally([])]).toEqual(["1 critical, 2 notes", "nothing"]);
 });
 
 it("can be pasted", () => {

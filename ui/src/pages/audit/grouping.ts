@@ -2,6 +2,7 @@
 
 import { SEVERITIES } from "../../api/severity";
 import type { Finding, Severity } from "../../api/types";
+import { plural } from "../../format";
 
 export interface Group {
   severity: Severity;
@@ -15,13 +16,15 @@ export function bySeverity(findings: readonly Finding[]): Group[] {
   })).filter((group) => group.findings.length);
 }
 
-/** "2 critical, 1 warning", worst first; "nothing" when there is nothing. */
+/** "2 critical, 2 warnings, 1 note", worst first; "nothing" when there is nothing. */
+const NOUNS = { warning: "warning", info: "note" };
+
 export function tally(findings: readonly { severity: Severity }[]): string {
   const said = SEVERITIES.map(
     (severity) => [findings.filter((each) => each.severity === severity).length, severity] as const,
   )
     .filter(([number]) => number)
-    .map(([number, severity]) => `${number} ${severity}`);
+    .map(([number, severity]) => (severity === "critical" ? `${number} critical` : plural(number, NOUNS[severity])));
   return said.join(", ") || "nothing";
 }
 
