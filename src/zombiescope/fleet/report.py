@@ -245,7 +245,8 @@ def _joined(span: LabelSpan, inventory: Inventory | None) -> LabelSpan:
 
 def _copies(nodes: Sequence[NodeFigures], incidents: Sequence[IncidentFigures]) -> dict[str, str]:
     """Nodes whose recording is that of another node: the same boot under the same name, or with the same incident. The
-    one that is kept is in the directory of its own name, or the first."""
+    one that is kept is in the directory of its own name, or the first. One that is in the directory of its own name is
+    no copy, whatever others say of themselves: else a node could have another one left out."""
     boots = {node.node: node.boot for node in nodes}
     same: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for node in nodes:
@@ -259,7 +260,7 @@ def _copies(nodes: Sequence[NodeFigures], incidents: Sequence[IncidentFigures]) 
     for names in same.values():
         each, *rest = sorted(set(names), key=lambda name: (name not in own, name))
         kept = found.get(each, each)
-        found |= {name: kept for name in rest if name not in found}
+        found |= {name: kept for name in rest if name not in found and name not in own}
     return found
 
 

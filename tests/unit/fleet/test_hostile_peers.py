@@ -141,3 +141,19 @@ def test_a_node_that_may_not_be_listed_is_damage_of_that_node(tmp_path: Path, mo
     found = {(item.node, item.day) for item in plan.listing(str(place)).items}
     assert (shut.name.removeprefix("node="), plan.NODE_DAY) in found
     assert len({node for node, _ in found}) == 3
+
+
+def test_a_node_cannot_have_another_left_out_as_its_copy(tmp_path: Path) -> None:
+    """It read the other's files in the store, and takes its boot and its incident for its own."""
+    place = tmp_path / "fleet"
+    write(Fleet(nodes=3, hours=1, seed=4, plant=Plant(rate=1.0), background=0.0), place)
+    first, victim, _ = sorted(place.glob("node=*"))
+    _write_incidents(victim, _incident())
+    _write_incidents(first, _incident())
+    about = json.loads((victim / "node.json").read_text())
+    assert about["node"] == victim.name.removeprefix("node=")
+    for name in (first.name.removeprefix("node="), about["node"]):
+        (first / "node.json").write_text(json.dumps({**about, "node": name}))
+        found = reported(place, tmp_path / f"as {name}")
+        assert about["node"] in found.sick
+        assert about["node"] not in found.copies
