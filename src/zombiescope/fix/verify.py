@@ -85,7 +85,7 @@ def verify(
     recording: Recording, pattern: str, from_us: int, to_us: int, seen: Sequence[tuple[int, int]] = ()
 ) -> Verdict:
     """Of one window that lies after the last step. `seen`: when the trouble was there before."""
-    recorded = _recorded(recording, from_us, to_us)
+    recorded = _recorded(recording, from_us, to_us, seen)
     if recorded.ok is None:
         return Verdict(from_us, to_us, (recorded,))
     checks = [recorded, _symptom(diagnose(recording, from_us, to_us), pattern, from_us, to_us, seen)]
@@ -94,7 +94,9 @@ def verify(
     return Verdict(from_us, to_us, tuple(checks))
 
 
-def _recorded(recording: Recording, from_us: int, to_us: int) -> Check:
+def _recorded(recording: Recording, from_us: int, to_us: int, seen: Sequence[tuple[int, int]]) -> Check:
+    """A source that was missing already when the trouble was seen is no more missing now: a kernel may not have it."""
+    seen_us = max((began_us for began_us, _ in seen if began_us < from_us), default=-1)
     seconds = (to_us - from_us) / SECOND_US
     if seconds < SHORTEST_S:
         return Check("recorded", None, f"{seconds:.0f} s are too short to see anything; at least {SHORTEST_S:.0f} s")
@@ -102,7 +104,7 @@ def _recorded(recording: Recording, from_us: int, to_us: int) -> Check:
         return Check("recorded", None, "no recorder wrote down what happened after the last step")
     for gap in recording.gaps(from_us, to_us):
         lost = min(gap.to_us, to_us) - max(gap.from_us, from_us)
-        if gap.source in NAMES_ONLY:
+        if gap.source in NAMES_ONLY or gap.from_us <= seen_us:
             continue
         if lost > (to_us - from_us) / 10:
             return Check("recorded", None, f"blind for {lost / SECOND_US:.0f} s of it: {gap.source}: {gap.why}")

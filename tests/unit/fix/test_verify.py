@@ -125,3 +125,16 @@ def test_blind_is_who_does_not_see_what_hurts(tmp_path: Path, source: str, verif
     scene = counted(10, 10)
     scene.made.add("gaps", time=START_US, end=END_US, source=source, why="it was not there")
     assert verdict(scene, tmp_path).verified is verified
+
+
+@pytest.mark.parametrize(("missing_s", "verified"), [(-600, True), (-55, None), (2, None)])
+def test_a_source_that_the_trouble_was_seen_without_is_not_needed_to_see_it_gone(
+    tmp_path: Path, missing_s: int, verified: bool | None
+) -> None:
+    """A kernel without schedstats, or a node without a GPU, lacks it from the start and for ever."""
+    scene = counted(68_000, 68_000)
+    gap = {"source": "run queue delay", "why": "/proc/schedstat: No such file or directory"}
+    scene.made.add("gaps", time=START_US + missing_s * SECOND, end=END_US, **gap)
+    seen = [(START_US - 60 * SECOND, START_US - 50 * SECOND)]
+    with open_recording(scene.write(tmp_path)) as recording:
+        assert verify(recording, "zombie-memcg", START_US, END_US, seen).verified is verified
