@@ -109,3 +109,55 @@ def test_the_command_writes_it_and_audit_then_passes(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     subprocess.run(["sh", str(script)], check=True, timeout=30)
     assert zombiescope("audit", "--root", str(image)).code == 0
+
+
+LOOP = "[Unit]\nDescription={text}\n[Service]\nExecStart=/bin/x\nRestart=always\nRestartSec=10\n"
+HARM = "$(touch pwned)`touch pwned`'; touch pwned; '\\\n touch pwned\nRUN touch pwned\n"
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """An image whose maker chose every name, text and link in it, in a directory with a name to match."""
+    made = tmp_path / "im$(touch pwned)age'\n touch pwned"
+    units, outside = made / "etc/systemd/system", tmp_path / "outside"
+    (units / "multi-user.target.wants").mkdir(parents=True)
+    outside.mkdir()
+    (made / "etc/machine-id").write_text("1" * 32)
+    names = (
+        "-rf.service", "a\\x24\\x28touch\\x20pwned\\x29.service", "$(touch pwned).service", "';touch pwned;'.service",
+        "x\ntouch pwned\n.service", "*.service", "own@.service", "..service", "led-out.service",
+    )  # fmt: skip
+    for name in names:
+        (units / name).write_text(LOOP.format(text=HARM.replace("\n", " ")))
+        (units / "multi-user.target.wants" / name).symlink_to(f"../{name}")
+    (outside / "secret.service").write_text(LOOP.format(text="of the machine that the image is built on"))
+    (outside / "kept.service").symlink_to("secret.service")
+    (units / "led-out.service").unlink()
+    (units / "led-out.service").symlink_to(outside / "secret.service")
+    (units / "graphical.target.wants").symlink_to(outside)
+    (units / "a-folder.service").mkdir()
+    return made
+
+
+@pytest.mark.parametrize("form", ["preset", "shell", "dockerfile"])
+def test_an_image_that_was_made_to_hurt_runs_nothing_and_leaves_the_machine_as_it_is(
+    hostile: Path, form: Form, tmp_path: Path
+) -> None:
+    before = {path: path.read_text() for path in (tmp_path / "outside").iterdir()}
+    written = emitted(hostile, form, tmp_path)
+    lines = written.read_text().splitlines()
+    assert any("..service" in line for line in lines if not line.startswith("#")), "there is something to switch off"
+    assert not any("-rf.service" in line for line in lines if not line.startswith("#")), "a name that is an option"
+    if form == "preset":
+        assert all(line.startswith(("#", "disable ")) for line in lines)
+        assert not any("pwned" in line for line in lines if line.startswith("disable ") and "\\x20" not in line)
+    elif form == "dockerfile":
+        assert all(line.startswith(("#", "RUN mkdir -p /etc/systemd/system", " && ")) for line in lines)
+        steps = " ".join(line.rstrip("\\") for line in lines if not line.startswith("#")).removeprefix("RUN ")
+        assert subprocess.run(["sh", "-n", "-c", steps], check=False).returncode == 0
+        assert "touch pwned" not in steps
+    else:
+        subprocess.run(["sh", str(written), str(hostile)], check=True, timeout=30, cwd=tmp_path)
+        subprocess.run(["sh", str(written)], check=True, timeout=30, cwd=tmp_path)  # the root that it names itself
+    assert {path: path.read_text() for path in (tmp_path / "outside").iterdir()} == before
+    assert not list(tmp_path.rglob("pwned"))

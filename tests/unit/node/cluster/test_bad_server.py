@@ -15,6 +15,7 @@ import pytest
 from tests.helpers.pod_follower import Follower, following, until
 
 from zombiescope.node.cluster import pod_watch
+from zombiescope.node.cluster.pod import MAX_NAME
 
 pytest.importorskip("lightkube")
 
@@ -179,3 +180,45 @@ def test_bookmarks_and_kinds_of_a_newer_server_are_nothing(server: Server, confi
     server.watches = [lines({"type": "BOOKMARK", "object": POD}, other, {"type": "DELETED", "object": POD})]
     with following("node", config, 0.01) as follower:
         until(lambda: follower.gone == ["p1"], 10)
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_a_server_that_sends_us_elsewhere_is_not_followed_and_the_token_stays(
+    server: Server, config: Path, code: int
+) -> None:
+    elsewhere = Server()
+    try:
+        answer = document(code, b"", Location=f"{elsewhere.url}/api/v1/pods")
+        server.lists, server.watches = [answer], [answer]
+        with following("node", config, 0.01) as follower:
+            settled(follower, server, 2)
+        assert elsewhere.asked == []
+    finally:
+        elsewhere.close()
+
+
+HOSTILE_POD = {
+    "metadata": {"uid": "u9", "name": "\x1b[31m" + "p" * 10_000, "namespace": "../../kube-system",
+                 "labels": {"ray.io/cluster": "x" * 10_000}, "annotations": {"x": "y" * 200_000},
+                 "ownerReferences": [{"kind": "\x1b[31m", "name": "n" * 1000, "controller": True}] * 100},
+    "status": {"phase": "p" * 10_000, "reason": "r" * 10_000, "message": "\n" * 10_000, "startTime": "9" * 5000,
+               "containerStatuses": [{"name": "c", "containerID": "x" * 5000, "restartCount": 2**31}] * 200},
+}  # fmt: skip
+"""About as large as a server takes one."""
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        HOSTILE_POD,
+        {"metadata": {"uid": "u9"}, "status": json.loads("[" * 500 + "]" * 500)},
+    ],
+    ids=["long", "deep"],
+)
+def test_a_pod_of_somebody_who_means_harm_costs_no_other_pod(server: Server, config: Path, hostile: object) -> None:
+    server.lists = [document(200, {**LIST, "items": [hostile, POD]}, **JSON)]
+    server.watches = [lines({"type": "MODIFIED", "object": hostile}, {"type": "MODIFIED", "object": POD})]
+    with following("node", config, 0.01) as follower:
+        until(lambda: "p1" in follower.names and server.asked.count("watch") >= 2, 10)
+    assert all(len(name) <= MAX_NAME for name in follower.names)
+    assert all(line.isprintable() and len(line) < 1000 for line in follower.lines)
