@@ -1,10 +1,12 @@
 """Sends samples to a store of profiles, one request for each span of time.
 
-    pyroscope   POST URL/ingest?name=NAME{labels}&from=&until=&format=pprof     body: pprof
+    pyroscope   Push of push.v1.PusherService, as Alloy and the SDKs: pprof in a message. One that ends in /ingest gets
+                POST URL/ingest?name=NAME{labels}&from=&until=&format=pprof instead, as before Pyroscope 1.0
     parca       WriteRaw of parca.profilestore.v1alpha1.ProfileStoreService     pprof in a message, as gRPC-Web: Parca's
                 server serves its gRPC methods over plain HTTP that way. An address that ends in /profiles/writeraw gets
                 the JSON of grpc-gateway instead.
-    otlp        POST URL/v1development/profiles                                 ExportProfilesServiceRequest, gzipped
+    otlp        POST URL/v1development/profiles                                 ExportProfilesServiceRequest, gzipped;
+                a request has at most MOST_BYTES before that
 
 Pyroscope and Parca know the time of a profile only: the shorter the span, the more of the time is kept. OTLP keeps the
 time of every sample.
@@ -32,6 +34,10 @@ Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
 WRITE_RAW = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 GATEWAY = "/profiles/writeraw"
+PUSH = "/push.v1.PusherService/Push"
+INGEST = "/ingest"
+MOST_BYTES = 4 << 20
+"""Of one OTLP request, uncompressed: what a gRPC server behind the collector takes by default."""
 OTLP_PATH = "/v1development/profiles"
 
 _LABEL_NAME = re.compile(r"[^a-zA-Z0-9_]")
@@ -65,7 +71,19 @@ def push(
 
 
 def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
-    body = pprof.profile(samples, [window.rows], window.start_us, window.end_us, pprof.BOUNDED)
+    profile = pprof.profile(samples, [window.rows], window.start_us, window.end_us, pprof.BOUNDED)
+    if peer.url.endswith(INGEST):
+        return _ingest(samples, window, peer, name, labels, profile)
+    named = {"__name__": "process_cpu", "service_name": name, **_named(labels)}
+    pairs = b"".join(message(1, text(1, key) + text(2, value)) for key, value in named.items())
+    body = message(1, pairs + message(2, message(1, profile)))
+    peer.post(peer.url.removesuffix(PUSH) + PUSH, body, _headers("application/proto"))
+    return len(body)
+
+
+def _ingest(
+    samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str], body: bytes
+) -> int:
     hz = samples.node.get("hz")
     asked = {
         "name": f"{_clean(name)}{{{','.join(f'{key}={_clean(value)}' for key, value in _named(labels).items())}}}",
@@ -75,8 +93,7 @@ def _pyroscope(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str,
         "spyName": "zombiescope",
         **({"sampleRate": round(hz)} if isinstance(hz, int | float) and hz > 0 else {}),
     }
-    base = peer.url.removesuffix("/ingest")
-    peer.post(f"{base}/ingest?{urlencode(asked)}", body, _headers("binary/octet-stream"))
+    peer.post(f"{peer.url}?{urlencode(asked)}", body, _headers("binary/octet-stream"))
     return len(body)
 
 
@@ -126,12 +143,23 @@ def _trailers(body: bytes) -> dict[str, str]:
 
 
 def _otlp(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, labels: Mapping[str, str]) -> int:
-    request = otlp.pieces(samples, [window.rows], window.start_us, window.end_us, name, tuple(labels.items()))
-    body = gzip.compress(b"".join(request), pprof.GZIP_LEVEL, mtime=0)
+    pieces = otlp.pieces(samples, [window.rows], window.start_us, window.end_us, name, tuple(labels.items()))
+    request = b"".join(pieces)
+    if len(request) > MOST_BYTES and len(window.rows) > 1:
+        return sum(_otlp(samples, half, peer, name, labels) for half in _halves(window))
+    body = gzip.compress(request, pprof.GZIP_LEVEL, mtime=0)
     asked = {**_headers("application/x-protobuf"), "Content-Encoding": "gzip"}
     answer = peer.post(peer.url.removesuffix(OTLP_PATH) + OTLP_PATH, body, asked)
     _check_partial(peer, answer.body)
     return len(body)
+
+
+def _halves(window: TimeSlice) -> Iterator[TimeSlice]:
+    """In the order of time, each with half of the samples."""
+    middle = len(window.rows) // 2
+    border_us = int(window.rows.time_us[middle])
+    yield TimeSlice(window.start_us, border_us, window.rows.cut(slice(None, middle)))
+    yield TimeSlice(border_us, window.end_us, window.rows.cut(slice(middle, None)))
 
 
 def _check_partial(peer: Peer, body: bytes) -> None:

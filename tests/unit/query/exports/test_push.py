@@ -65,7 +65,28 @@ def counted(profiles: list[bytes], place: Path, needs: Needs) -> Counter[tuple[s
 def test_pyroscope_gets_every_sample_in_spans_of_ten_seconds(
     recording: Recording, peer: StandIn, tmp_path: Path, needs: Needs
 ) -> None:
+    """By push.v1; Parca's request has the same messages a level deeper."""
     sent = pushed(recording, "pyroscope", peer.url)
+    of = message_of("push", PUSHED)
+    profiles = []
+    for asked in peer.asked:
+        assert asked.path == "/push.v1.PusherService/Push"
+        assert asked.headers["content-type"] == "application/proto"
+        (series,) = of.FromString(asked.body).series
+        labels = {label.name: label.value for label in series.labels}
+        assert labels == {"__name__": "process_cpu", "service_name": "training", "node": "lab", "zone": "us-east-1a",
+                          "bad_key": "a,b}c"}  # fmt: skip
+        profiles += [sample.raw_profile for sample in series.samples]
+    assert counted(profiles, tmp_path, needs) == truth.by_stack(truth.rows(recording))
+    assert {each.headers["x-scope-orgid"] for each in peer.asked} == {"team"}
+    assert sum(each.samples for each in sent) == len(truth.rows(recording))
+    assert sum(each.bytes for each in sent) == sum(len(each.body) for each in peer.asked)
+
+
+def test_an_old_pyroscope_is_asked_as_it_knows_it(
+    recording: Recording, peer: StandIn, tmp_path: Path, needs: Needs
+) -> None:
+    pushed(recording, "pyroscope", f"{peer.url}/ingest")
     assert counted([asked.body for asked in peer.asked], tmp_path, needs) == truth.by_stack(truth.rows(recording))
     asked = [parse_qs(urlsplit(asked.path).query) for asked in peer.asked]
     assert {urlsplit(each.path).path for each in peer.asked} == {"/ingest"}
@@ -74,38 +95,75 @@ def test_pyroscope_gets_every_sample_in_spans_of_ten_seconds(
     assert [int(each["until"][0]) for each in asked] == [start + 10 for start in starts]
     assert {each["name"][0] for each in asked} == {"training{node=lab,zone=us-east-1a,bad_key=a_b_c}"}
     assert {(each["format"][0], each["sampleRate"][0]) for each in asked} == {("pprof", "99")}
-    assert {each.headers["x-scope-orgid"] for each in peer.asked} == {"team"}
-    assert sum(each.samples for each in sent) == len(truth.rows(recording))
-    assert sum(each.bytes for each in sent) == sum(len(each.body) for each in peer.asked)
 
 
-def write_raw_request() -> Any:
-    """The message of parca.profilestore.v1alpha1, by the field numbers that Parca publishes."""
-    file = descriptor_pb2.FileDescriptorProto(name="profilestore.proto", package="parca", syntax="proto3")
-    text, blob, nested = (descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
-                          descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
-                          descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE)  # fmt: skip
-    shapes: dict[str, list[tuple[str, int, int, str, bool]]] = {
-        "Label": [("name", 1, text, "", False), ("value", 2, text, "", False)],
-        "LabelSet": [("labels", 1, nested, "Label", True)],
-        "RawSample": [("raw_profile", 1, blob, "", False)],
-        "RawProfileSeries": [("labels", 1, nested, "LabelSet", False), ("samples", 2, nested, "RawSample", True)],
-        "WriteRawRequest": [("tenant", 1, text, "", False), ("series", 2, nested, "RawProfileSeries", True)],
-    }
+def test_a_request_of_otlp_is_split_below_the_limit_of_its_peers(
+    recording: Recording, peer: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = pushed(recording, "otlp", peer.url)
+    before = len(peer.asked)
+    monkeypatch.setattr("zombiescope.query.exports.push.MOST_BYTES", 6000)
+    split = pushed(recording, "otlp", peer.url)
+    parts = peer.asked[before:]
+    assert len(parts) > before
+    assert [(each.samples, each.start_us, each.end_us) for each in split] == [
+        (each.samples, each.start_us, each.end_us) for each in whole
+    ]
+    requests = [
+        profiles_service_pb2.ExportProfilesServiceRequest.FromString(gzip.decompress(one.body)) for one in parts
+    ]
+    times = [
+        at
+        for request in requests
+        for resource in request.resource_profiles
+        for scope in resource.scope_profiles
+        for profile in scope.profiles
+        for sample in profile.samples
+        for at in sample.timestamps_unix_nano
+    ]
+    assert len(times) == len(truth.rows(recording))
+
+
+_TEXT, _BLOB, _NESTED = (
+    descriptor_pb2.FieldDescriptorProto.TYPE_STRING,
+    descriptor_pb2.FieldDescriptorProto.TYPE_BYTES,
+    descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE,
+)
+Shapes = dict[str, list[tuple[str, int, int, str, bool]]]
+WRITTEN: Shapes = {
+    "Label": [("name", 1, _TEXT, "", False), ("value", 2, _TEXT, "", False)],
+    "LabelSet": [("labels", 1, _NESTED, "Label", True)],
+    "RawSample": [("raw_profile", 1, _BLOB, "", False)],
+    "RawProfileSeries": [("labels", 1, _NESTED, "LabelSet", False), ("samples", 2, _NESTED, "RawSample", True)],
+    "WriteRawRequest": [("tenant", 1, _TEXT, "", False), ("series", 2, _NESTED, "RawProfileSeries", True)],
+}
+"""parca.profilestore.v1alpha1, by the field numbers that Parca publishes."""
+PUSHED: Shapes = {
+    "LabelPair": [("name", 1, _TEXT, "", False), ("value", 2, _TEXT, "", False)],
+    "RawSample": [("raw_profile", 1, _BLOB, "", False), ("ID", 2, _TEXT, "", False)],
+    "RawProfileSeries": [("labels", 1, _NESTED, "LabelPair", True), ("samples", 2, _NESTED, "RawSample", True)],
+    "PushRequest": [("series", 1, _NESTED, "RawProfileSeries", True)],
+}
+"""push.v1, by the field numbers that Pyroscope publishes."""
+
+
+def message_of(package: str, shapes: Shapes) -> Any:
+    """The last of these messages."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, fields in shapes.items():
         message = file.message_type.add(name=name)
         for key, number, kind, of, repeated in fields:
-            label = 3 if repeated else 1
-            message.field.add(name=key, number=number, type=kind, label=label, type_name=f".parca.{of}" if of else None)
+            named = f".{package}.{of}" if of else None
+            message.field.add(name=key, number=number, type=kind, label=3 if repeated else 1, type_name=named)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("parca.WriteRawRequest"))
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{next(reversed(shapes))}"))
 
 
 def test_parca_gets_write_raw_as_grpc_web(recording: Recording, peer: StandIn, tmp_path: Path, needs: Needs) -> None:
     peer.answers = [(200, {"Content-Type": "application/grpc-web+proto"}, GRPC_OK)]
     pushed(recording, "parca", peer.url)
-    request_of = write_raw_request()
+    request_of = message_of("parca", WRITTEN)
     profiles = []
     for asked in peer.asked:
         assert asked.path == "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
