@@ -323,6 +323,8 @@ _ALLOWED = {
     "recorder/wait_helper.py": "JSON for the recorder, in a pipe",
     "web/__main__.py": "a text of its own",
     "agent/config/json_schema.py": "a schema of our own",
+    "agent/incident_log.py": "JSON, of texts that are made printable in agent/webhook/alert.py",
+    "cli/diagnose.py": "JSON, escaped in assistant/fact.py",
     "agent/metrics/reference.py": "a page of our own",
     "agent/services.py": "escaped beside it",
     "agent/supervisor.py": "escaped beside it",
