@@ -387,3 +387,14 @@ def test_with_the_operators_labels_an_alert_names_the_container_that_loops_and_t
 def alerts_of(base: str) -> list[dict[str, str]]:
     """The labels of each, also of those that wait."""
     return [one["labels"] for one in get(f"{base}/alerts")["data"]["alerts"]]
+
+
+def test_alertmanager_reads_the_rules_that_silence_symptoms(tmp_path: Path) -> None:
+    if shutil.which("amtool") is None:
+        Needs().lack("needs amtool (Debian package prometheus-alertmanager)")
+    config = tmp_path / "alertmanager.yaml"
+    rules = (ROOT / "deploy/prometheus/alertmanager.yaml").read_text()
+    config.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n" + rules)
+    done = subprocess.run(["amtool", "check-config", config], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 inhibit rules" in done.stdout

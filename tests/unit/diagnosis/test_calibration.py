@@ -119,9 +119,7 @@ def test_rows_are_runs_in_which_a_pattern_was_named() -> None:
     healthy = {"results": [result("h", kind="healthy", alarms=[alarm, {**alarm, **unknown}])]}
     assert [(row["run"], row["right"]) for row in rows_of(healthy)] == [("h", False)]
     wide = {"widths": {"results": [result("w", cores=96, background="healthy-web")]}}
-    assert [(row["source"], row["cores"]) for row in rows_of(wide)] == [
-        ("lab runs, widened onto healthy-web", 96)
-    ]
+    assert [(row["source"], row["cores"]) for row in rows_of(wide)] == [("lab runs, widened onto healthy-web", 96)]
     assert list(table(rows)) == [
         ("0.9 to 1.0", "0.93", "1 of 2", "b (fork-storm)"),
         ("0.7 to 0.8", "0.70", "0 of 1", "pipe (rt-hog)"),
