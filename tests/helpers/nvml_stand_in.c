@@ -7,6 +7,8 @@
  *     power GPU MILLIWATTS
  *     field ID VALUE              of nvmlDeviceGetFieldValues; the others are not supported
  *     process GPU PID BYTES
+ *     lanes GPU N                 of PCIe in use now (16 unless said)
+ *     fabric GPU STATE            of its registration with Fabric Manager (none unless said)
  *     clock GPU MHZ               of its SMs now (1980, the maximum, unless said)
  *     reasons GPU BITS            of nvmlDeviceGetCurrentClocksThrottleReasons (4 unless said)
  *     temperature GPU DEGREES
@@ -25,6 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
+typedef struct { uint8_t cluster[16]; uint32_t status, clique; uint8_t state; } fabric_t;
 typedef struct { uint64_t at_us; union { uint32_t u; uint64_t raw; } value; } sample_t;
 typedef struct { uint32_t id, scope; int64_t at, latency; uint32_t kind, code; uint64_t value; } field_t;
 typedef struct { char legacy[16]; uint32_t numbers[5]; char bus_id[32]; } pci_t;
@@ -208,6 +211,29 @@ int nvmlDeviceGetSamples(void *gpu, uint32_t kind, uint64_t after, uint32_t *val
     *value_kind = 1;
     *room = number;
     return number ? 0 : 6;
+}
+int nvmlDeviceGetMaxPcieLinkWidth(void *gpu, uint32_t *found) {
+    BEGIN(gpu);
+    *found = 16;
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkWidth(void *gpu, uint32_t *found) {
+    BEGIN(gpu);
+    *found = (uint32_t)setting("lanes", gpu_of(gpu), 16);
+    return 0;
+}
+int nvmlDeviceGetCurrPcieLinkGeneration(void *gpu, uint32_t *found) {
+    BEGIN(gpu);
+    *found = 5;
+    return 0;
+}
+/* Without the line: not supported, as on a GPU without NVSwitch. */
+int nvmlDeviceGetGpuFabricInfo(void *gpu, fabric_t *found) {
+    BEGIN(gpu);
+    if (!has("fabric", gpu_of(gpu))) return 3;
+    found->status = 0;
+    found->state = (uint8_t)setting("fabric", gpu_of(gpu), 3);
+    return 0;
 }
 int nvmlDeviceGetFieldValues(void *gpu, int wanted, field_t *fields) {
     BEGIN(gpu);

@@ -35,6 +35,7 @@ from tests.helpers.pattern_scenes import (
     reset_while_held,
     rules,
     shared_core,
+    shared_memory,
     spinners,
     stolen,
     stopped_workers,
@@ -159,6 +160,28 @@ ROWS = (
         nothing,
         hog("do_syscall_64 do_exit exit_mm mmput exit_mmap unmap_vmas zap_pte_range"),
         lambda s: s.storm(FAULT),
+        measures_itself=True,
+    ),
+    Row(
+        "gpu-link",
+        nothing,
+        lambda s: s.gauge("gpu_link", "pcie_width", 8, "3").gauge("gpu_link", "pcie_width_max", 16, "3"),
+        lambda s: (
+            hog("do_syscall_64 vfs_read odd_read")(s)
+            .gauge("gpu_link", "pcie_width", 16, "3")
+            .gauge("gpu_link", "pcie_width_max", 16, "3")
+        ),
+        None,
+        measures_itself=True,
+    ),
+    Row(
+        "shm-full",
+        lambda s: s.event(
+            "sigbus", "python3 (pid 4711) was killed by SIGBUS", severity="warning", comm="agent", pid=47
+        ),
+        shared_memory(0.99),
+        shared_memory(0.2),
+        frames_tell=True,
         measures_itself=True,
     ),
     Row(

@@ -271,3 +271,10 @@ def ranks(scene: Scene, late: int | None = 2, from_s: float = 6.0) -> Scene:
             at_us = START_US + look * SECOND // 10 + 40_000
             made.python(at_us, task_tid=pid, frames=frames, lines=lines, state="S", comm="train")
     return scene
+
+
+def shared_memory(used: float) -> Told:
+    """How full /dev/shm of a container is, of 64 MB."""
+    return lambda scene: scene.gauge("shm", "size_bytes", 64 << 20, "0a1b2c3d4e5f").gauge(
+        "shm", "used_bytes", int(used * (64 << 20)), "0a1b2c3d4e5f"
+    )

@@ -88,3 +88,25 @@ def test_a_flood_of_marks_is_cut_and_the_recorder_goes_on(tmp_path: Path) -> Non
         recorder.wait_for_frames(2)
         recorder.stop()
     assert 0 < len(events(tmp_path / "r", "mark")) <= 1000
+
+
+FILL = """
+import mmap
+with open("/dev/shm/batch", "wb+") as file:
+    file.truncate(4 << 20)
+    mmap.mmap(file.fileno(), 4 << 20)[:] = bytes(4 << 20)
+"""
+
+
+def test_a_worker_that_found_no_room_in_shared_memory_is_on_record(needs: Needs, tmp_path: Path) -> None:
+    needs.tracefs()
+    with recording(tmp_path / "r") as recorder:
+        recorder.wait_for_frames(1)
+        # GIVEN a process with a /dev/shm of 1 MB that maps 4 MB of it and writes them
+        script = f"mount -t tmpfs -o size=1m shm /dev/shm && exec {sys.executable} -c '{FILL}'"
+        died = subprocess.run(["unshare", "--mount", "sh", "-c", script], check=False, timeout=30)
+        recorder.wait_for_frames(3)
+        recorder.stop()
+    assert died.returncode == -7
+    (told,) = [one for one in events(tmp_path / "r", "sigbus") if one["fields"]["comm"].startswith("python")]
+    assert told["severity"] == "warning"

@@ -330,6 +330,8 @@ DYING_GROW_PER_S = 1.0
 """cgroups a second; chosen: those that were removed a moment ago may still be on their way out."""
 CGROUPS_MADE_PER_S = 2.0
 """cgroups a second; chosen: from here on churn is reported."""
+SHM_FULL_RATIO = 0.95
+"""of the size of a /dev/shm; chosen: less leaves room for a batch."""
 LIMIT_FULL_RATIO = 0.97
 """share of a limit; chosen: from here on the next request may fail."""
 RECLAIM_WAITED_RATIO = 0.01

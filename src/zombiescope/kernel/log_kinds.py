@@ -339,6 +339,7 @@ ROWS = (
     LogKind("kernel_bug", "nothing", "kernel bug"),
     LogKind("kernel_warning", "nothing", "kernel warning"),
     LogKind("clocksource_unstable", "nothing", "clock unstable", _clock, pattern="clocksource-fallback"),
+    LogKind("sigbus", "work", "killed by SIGBUS", pattern="shm-full"),
     LogKind("ray_node_dead", "work", "Ray node declared dead"),
     LogKind("ray_job_failed", "work", "Ray job failed"),
     LogKind("pod_evicted", "work", "pod evicted"),

@@ -76,6 +76,10 @@ class _Process(ctypes.Structure):
     _fields_ = (("pid", c_uint), ("used", c_ulonglong), ("instance", c_uint), ("compute", c_uint))
 
 
+class _Fabric(ctypes.Structure):
+    _fields_ = (("cluster", ctypes.c_ubyte * 16), ("status", c_uint), ("clique", c_uint), ("state", ctypes.c_ubyte))
+
+
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
     pid: int
@@ -228,6 +232,23 @@ class Device:
             one.id: NvmlError(one.code, f"field {one.id}") if one.code else int(_number(one.value, one.kind))
             for one in found
         }
+
+    def pcie_width(self) -> int:
+        """Lanes in use now."""
+        return self._library._uint("nvmlDeviceGetCurrPcieLinkWidth", self._handle)
+
+    def pcie_width_max(self) -> int:
+        """Of GPU and slot together."""
+        return self._library._uint("nvmlDeviceGetMaxPcieLinkWidth", self._handle)
+
+    def pcie_generation(self) -> int:
+        return self._library._uint("nvmlDeviceGetCurrPcieLinkGeneration", self._handle)
+
+    def fabric(self) -> tuple[int, int]:
+        """(state, status) of its registration with Fabric Manager; from driver 535 on."""
+        found = _Fabric()
+        self._library.call("nvmlDeviceGetGpuFabricInfo", self._handle, byref(found))
+        return int(found.state), int(found.status)
 
     def processes(self) -> list[GpuProcess]:
         """Those that compute on it, at most MOST_PROCESSES. Pids are those of the host."""

@@ -74,3 +74,8 @@ def reasons(bits: int | None) -> list[str]:
         return []
     known = [text for bit, text in REASONS.items() if bits & bit]
     return known + ([f"0x{bits & ~0x1FF:x}"] if bits & ~0x1FF else [])
+
+
+FABRIC_COMPLETED = 3
+FABRIC_STATES = {1: "has not started to register it", 2: "has not finished registering it", 3: "has registered it"}
+"""nvmlGpuFabricState_t; 0: this GPU has no fabric."""

@@ -94,6 +94,13 @@ class ContainerTracker:
         self.refused = 0
         """Containers that did not fit, since the last row of `gaps`."""
 
+    def places(self) -> list[tuple[str, str]]:
+        """(container, the directory of its cgroup) of those that live."""
+        if self.mount is None:
+            return []
+        living = (one for name, one in self._known.items() if name not in self._ended)
+        return [(one.id, f"{self.mount}{one.cgroup}") for one in living]
+
     def tracepoints(self) -> list[Tracepoint]:
         return [self._clients.tracepoint()]
 

@@ -23,6 +23,8 @@ _SAMPLED = {
     "memory_utilisation": codes.MEMORY_SAMPLES,
     "power_mw": codes.POWER_SAMPLES,
 }
+_RARE = frozenset({"fabric", "PCIe link"})
+"""What only some have, or only new drivers tell: not worth a word."""
 MIG = "utilisation (MIG is on)"
 
 P = ParamSpec("P")
@@ -39,6 +41,8 @@ class WatchedGpu:
         self.about: dict[str, Any] = {}
         self.slowdown_c: int | None = None
         """The temperature at which its hardware slows it down."""
+        self.links: dict[str, int] = {}
+        """Of its connections, since the counters were asked for last; taken with each message."""
         self._library = library
         self._device: Device | None = None
         self._seen_us = dict.fromkeys(_SAMPLED, now_us)
@@ -163,6 +167,18 @@ class WatchedGpu:
         for name, several in codes.COUNTERS.items():
             known = [fields[field] for field in several if field in fields]
             self.about[name] = sum(known) if known else self.about.get(name)
+        self._ask_links(device)
+
+    def _ask_links(self, device: Device) -> None:
+        fabric = self._try("fabric", device.fabric)
+        found = {
+            "pcie_width": self._try("PCIe link", device.pcie_width),
+            "pcie_width_max": self._try("PCIe link", device.pcie_width_max),
+            "pcie_generation": self._try("PCIe link", device.pcie_generation),
+            "fabric_state": fabric[0] if fabric else None,
+            "fabric_status": fabric[1] if fabric else None,
+        }
+        self.links = {name: value for name, value in found.items() if value is not None}
 
     def _fields(self, device: Device, what: str, wanted: Iterable[int]) -> dict[int, int]:
         asked = [field for field in wanted if _name(field) not in self.off]
@@ -192,7 +208,7 @@ class WatchedGpu:
     @property
     def lacks(self) -> set[str]:
         """What it does not have, in words for people: fields that only some generations have are not worth one."""
-        return {what for what in self.off if not what.startswith("field ")} - (
+        return {what for what in self.off if not what.startswith("field ") and what not in _RARE} - (
             {"utilisation", "memory_utilisation"} if MIG in self.off else set()
         )
 

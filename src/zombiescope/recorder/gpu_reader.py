@@ -118,11 +118,14 @@ class GpuReader:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         first, self._is_first = self._is_first, False
-        return {
+        message = {
             "tables": tables, "lacks": self._newly_lacks(), "first": first, "cpu_us": cpu_us,
             "slowdown_c": {str(gpu.index): gpu.slowdown_c for gpu in self.gpus if gpu.slowdown_c is not None},
-            "rss_bytes": rss_bytes(),
+            "rss_bytes": rss_bytes(), "links": {str(gpu.index): gpu.links for gpu in self.gpus if gpu.links},
         }  # fmt: skip
+        for gpu in self.gpus:
+            gpu.links = {}
+        return message
 
     def _changed(self, now_us: int) -> list[tuple[Any, ...]]:
         changed = []

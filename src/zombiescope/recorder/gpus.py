@@ -156,6 +156,7 @@ class GpuTracker:
         tables = message.get("tables") or {}
         gpus = _rows(tables, schema.GPUS)
         self._limits(message.get("slowdown_c"), now_us)
+        self._links(message.get("links"), now_us)
         if message.get("first"):
             gpus += self._vanished(gpus, now_us)
             self._end_those_gone(_rows(tables, schema.GPU_PROCESSES), now_us)
@@ -165,6 +166,13 @@ class GpuTracker:
             yield from self._gpu_second(row, now_us)
         for row in _rows(tables, schema.GPU_PROCESSES):
             self._process(row)
+
+    def _links(self, told: object, now_us: int) -> None:
+        """How each GPU is connected: gpu_link, by its number."""
+        for gpu, links in list(told.items())[:MOST_LIMITS] if isinstance(told, dict) else ():
+            for name, value in links.items() if isinstance(links, dict) else ():
+                if isinstance(value, int) and self._gauge is not None:
+                    self._gauge(now_us, "gpu_link", str(name), str(gpu), value)
 
     def _fault(self, message: dict[str, Any], now_us: int) -> None:
         """It had nothing to ask. A driver that is not loaded is no fault."""

@@ -53,6 +53,7 @@ from zombiescope.recorder.sample_writer import SampleWriter
 from zombiescope.recorder.schedule import SOURCE as SCHEDULE
 from zombiescope.recorder.schedule import Schedule
 from zombiescope.recorder.segments import Segments
+from zombiescope.recorder.shared_memory import SharedMemory
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.upkeep import Upkeep
@@ -141,6 +142,11 @@ class Parts:
         self.cgroups = start.part(
             "memory cgroups", lambda at: CgroupTracker(self.batch, sources, comm_of, now_us, at), root
         )
+        self.shared_memory = start.part(
+            "shared memory",
+            lambda at: SharedMemory(lambda *level: self.counters.gauge(*level), lambda: self.containers.places(), at),
+            root,
+        )
         self.lookup = Lookup(self.cgroups.number_of("memory"), self.cgroups.number_of("cpu"), root=root)
         self.container_lookup = ContainerLookup(root)
         self.containers = self.cgroups.containers = start.part(
@@ -148,7 +154,7 @@ class Parts:
         )
         self.containers.mount = self.cgroups.hierarchy.mount if self.cgroups.hierarchy else None
         traced = [TX_TIMEOUT, *self.cgroups.tracepoints(), *self.containers.tracepoints()]
-        traced += self.kernel_log.tracepoints()
+        traced += [*self.kernel_log.tracepoints(), self.shared_memory.tracepoint()]
         start.step("tracepoints", lambda: self.rings.trace(traced, now_us), None)
         is_traced = CONSOLE in self.rings.kinds
         start.step("kernel log", lambda: self.kernel_log.settle(console=is_traced, now_us=now_us), None)
@@ -305,7 +311,10 @@ class Parts:
         yield self.disks.close
         yield self.heartbeats.close
         yield self.schedule.close
-        for part in (self.intake, self.kernel_log, self.online, self.cores, self.counters, self.cgroups, self.rings):
+        for part in (
+            self.intake, self.kernel_log, self.online, self.cores, self.counters, self.shared_memory, self.cgroups,
+            self.rings,
+        ):  # fmt: skip
             yield part.close
         yield self._lock.release
 

@@ -63,6 +63,7 @@ class Recorder(Parts):
             Stage("counters", self.counters.tick),
             Stage("disks (reader)", self.disks.tick, self.disks.forget),
             Stage("waiting tasks (reader)", self.waits.tick),
+            Stage("shared memory (reader)", self.shared_memory.tick),
             Stage("alarm", self.alarm.tick),
             Stage(f"{SCHEDULE} (reader)", self.schedule.tick),
             Stage("memory cgroups (reader)", self._take_census),

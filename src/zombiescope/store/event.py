@@ -55,6 +55,7 @@ MEANINGS = {
     "rayjob_finished": "a RayJob of KubeRay finished",
     "rayjob_started": "a RayJob of KubeRay started",
     "rayjob_stopped": "a RayJob of KubeRay was stopped",
+    "sigbus": "a process was killed by SIGBUS: /dev/shm was full, or a mapped file was cut",
     "tasks_stopped": "tasks were stopped by a signal or a frozen cgroup",
     "tasks_wait": "tasks have been blocked for a long time",
     "tcp_retransmits": "TCP retransmits much more than usual",

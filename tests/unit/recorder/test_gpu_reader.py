@@ -327,3 +327,16 @@ def test_a_gpu_that_has_to_be_reset_is_let_go_of_once_nobody_uses_it(driver: Sta
     assert reader.to_be_reset() == [0, *others]
     reader.gpus[0].state = "ok"
     assert reader.to_be_reset() == others
+
+
+# --- how it is connected ---------------------------------------------------------------------------------------------
+
+
+def test_lanes_and_fabric_are_told_with_the_counters(driver: StandIn) -> None:
+    driver.script("gpus 2", "lanes 1 8", "fabric 1 1", "field 74 1")
+    reader = GpuReader(library(driver), WallClock())
+    told = reader.turn(0.0)["links"]
+    assert told["0"] == {"pcie_width": 16, "pcie_width_max": 16, "pcie_generation": 5}
+    assert told["1"] == {**told["0"], "pcie_width": 8, "fabric_state": 1, "fabric_status": 0}
+    assert reader.turn(1.0)["links"] == {}
+    assert "fabric" not in str(reader.gpus[0].lacks)

@@ -26,7 +26,7 @@ def examine(case: Case) -> Evidence:
     if line is not None:
         cgroup = str(line.facts.get("cgroup") or "").strip()
         return evidence(line, fix_of(PIDS_FIX, line.facts), Actor(cgroup=cgroup) if cgroup else None)
-    found = case.of_kind("near_limit")
+    found = [one for one in case.of_kind("near_limit") if one.facts["what"] in WHO]
     if not found:
         return Evidence(())
     return Evidence(

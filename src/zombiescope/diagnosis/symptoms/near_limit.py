@@ -1,4 +1,5 @@
-"""A table of the kernel that is nearly full: tasks, open files. From then on fork() or open() fails for everybody.
+"""A table of the kernel that is nearly full: tasks, open files, shared memory. From then on fork() or open() fails for
+everybody, or whoever touches a new page of /dev/shm is killed by SIGBUS.
 
 The limit of one cgroup is told by the kernel's log when it is hit (an event). Sockets are not judged here: how many are
 too many depends on where they go (patterns/port_exhaustion.py).
@@ -12,8 +13,12 @@ from typing import NamedTuple
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.thresholds import LIMIT_FULL_RATIO
+from zombiescope.diagnosis.thresholds import LIMIT_FULL_RATIO, SHM_FULL_RATIO
 from zombiescope.store.thresholds import NEAR_LIMIT
+
+SHARED_MEMORY = "shared memory"
+NODE = "node"
+"""The key of the node's own /dev/shm."""
 
 
 class Limit(NamedTuple):
@@ -40,6 +45,31 @@ def find(facts: Facts) -> Iterator[Symptom]:
         name = min(most, key=lambda one: most[one])
         if used >= NEAR_LIMIT * most[name]:
             yield _symptom(facts, limit, name, used, most[name])
+    yield from _shared_memory(facts)
+
+
+def _shared_memory(facts: Facts) -> Iterator[Symptom]:
+    """Of the node, and of each container of which it was read."""
+    sizes = facts.gauges("shm", "size_bytes", facts.end_us)
+    for (name, key), (time, used) in facts.readings("shm").items():
+        size = sizes.get(key)
+        if name != "used_bytes" or not size or used.max() < SHM_FULL_RATIO * size:
+            continue
+        full = used >= SHM_FULL_RATIO * size
+        most, container = int(used.max()), None if key == NODE else key
+        whose = "the node" if container is None else f"the container {_named(facts, key)}"
+        much = f"{most / size * 100:.0f}% full: {most / 1e6:,.0f} of {size / 1e6:,.0f} MB"
+        text = f"the shared memory (/dev/shm) of {whose} is {much}"
+        known = {"what": SHARED_MEMORY, "limit": "size_bytes", "used": most, "most": size, "source": "shm"}
+        yield Symptom(
+            DETECTOR, max(facts.start_us, int(time[full][0])), int(time[full][-1]), text, "warning", group=f"shm {key}",
+            facts=known | ({"container": container} if container else {}), subject="memory", cores=frozenset(),
+        )  # fmt: skip
+
+
+def _named(facts: Facts, key: str) -> str:
+    known = next((one for name, one in facts.recent_containers.items() if name.startswith(key)), None)
+    return (known.pod or known.name if known is not None else None) or key
 
 
 def _symptom(facts: Facts, limit: Limit, name: str, used: int, most: int) -> Symptom:
@@ -55,7 +85,8 @@ def _symptom(facts: Facts, limit: Limit, name: str, used: int, most: int) -> Sym
 DETECTOR = Detector(
     kind="near_limit",
     title="a table of the kernel is nearly full",
-    reported_when="tasks or open files are at 85% of what the kernel allows; critical from 97% on",
+    reported_when="tasks or open files are at 85% of what the kernel allows, critical from 97% on; or /dev/shm of the "
+    "node or of a container is 95% full",
     find=find,
     source="counters",
     role="victim",
