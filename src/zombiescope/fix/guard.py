@@ -17,6 +17,7 @@ from zombiescope.node.systemd.manager import LoadedUnit
 
 _ANCESTORS_MAX = 64
 _NETWORK = ("network-online.target", "network.target", "network-pre.target", "remote-fs.target", "remote-fs-pre.target")
+_MOUNTS = (".mount", ".automount")
 
 
 def protected_unit(unit: str, root: Path = Path("/proc")) -> str | None:
@@ -32,6 +33,8 @@ def needed_unit(known: LoadedUnit | None) -> str | None:
         return None
     if target := next((name for name in known.wanted_by if name in _NETWORK), None):
         return f"the network depends on it: {target} wants it"
+    if mount := next((name for name in (*known.wanted_by, *known.stops_with) if name.endswith(_MOUNTS)), None):
+        return f"disks and file systems depend on it: {mount} needs it"
     return holds.why_needed(known.control_group) if known.control_group else None
 
 

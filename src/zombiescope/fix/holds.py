@@ -2,7 +2,8 @@
 
     listens on a node's own ports   ssh, etcd, the API server, kubelet: /proc/net/tcp and tcp6
     speaks BGP                      a connection of its own on port 179
-    serves a file system            /dev/fuse is open, or its command serves mounts
+    serves mounts in use            /dev/fuse is open, it answers for an autofs mount, or it is the daemon of a mounted
+                                    file system (mmfsd of gpfs)
     computes on an accelerator      /dev/nvidia-uvm (CUDA; a monitor has only /dev/nvidiaN), /dev/kfd, /dev/accel, ...
     holds the jobs of others        processes of users below a daemon of root
 
@@ -13,9 +14,11 @@ added to the list of names (audit/protected.py) and replace none of it. Cost: a 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from zombiescope.base.text import printable
 from zombiescope.kernel.cgroup import directory, hierarchies
 from zombiescope.kernel.procfile import at, names_in, read_file
 
@@ -30,6 +33,11 @@ _PORTS = {
     6443: "the cluster depends on it: it listens on port 6443 (the API server)",
     10250: "the node's pods depend on it: it listens on port 10250 (kubelet)",
 }
+_DAEMONS = {
+    "gpfs": ("mmfsd",), "wekafs": ("wekanode", "weka-agent"), "beegfs": ("beegfs-client", "beegfs-helperd"),
+    "afs": ("afsd",), "orangefs": ("pvfs2-client",), "ocfs2": ("o2hbmonitor",),
+}  # fmt: skip
+"""Type of a mounted file system -> the daemons without which it hangs, as the kernel has their names."""
 _LISTENING, _ESTABLISHED = "0A", "01"
 _BGP = 179
 _COMPUTES = ("/dev/nvidia-uvm", "/dev/kfd")
@@ -49,8 +57,10 @@ def why_needed(cgroup: str, root: str = "/") -> str | None:
 
 
 def why_processes_are_needed(pids: Iterable[int], root: str = "/") -> str | None:
-    ports = _ports(root)
+    ports, mounts = _ports(root), _Mounts(root)
     for pid in pids:
+        if (point := mounts.held_by(pid, root)) is not None:
+            return f"disks and file systems depend on it: pid {pid} serves the mount {point}"
         held = _descriptors(pid, root)
         port = next((ports[inode] for inode in held.sockets if inode in ports), None)
         if port is not None:
@@ -60,6 +70,34 @@ def why_processes_are_needed(pids: Iterable[int], root: str = "/") -> str | None
         if device := next(filter(_is_accelerator, held.files), None):
             return f"pid {pid} computes on an accelerator: it has {device} open"
     return None
+
+
+class _Mounts:
+    """Who serves what is mounted, as far as the table of mounts says it."""
+
+    def __init__(self, root: str) -> None:
+        self._groups: dict[int, str] = {}
+        self._daemons: dict[str, str] = {}
+        for line in (read_file(at(root, "proc/self/mountinfo")) or b"").decode("utf-8", "replace").splitlines():
+            before, _, after = line.partition(" - ")
+            fields, about = before.split(), after.split(" ")
+            if len(fields) < 5 or len(about) < 3:
+                continue
+            point = printable(fields[4])
+            group = re.search(r"\bpgrp=(\d{1,10})\b", about[2]) if about[0] == "autofs" else None
+            if group is not None:
+                self._groups[int(group[1])] = point
+            for daemon in _DAEMONS.get(about[0].partition(".")[0], ()):
+                self._daemons[daemon] = point
+
+    def held_by(self, pid: int, root: str) -> str | None:
+        data = read_file(at(root, f"proc/{pid}/stat")) if self._groups or self._daemons else None
+        if data is None:
+            return None
+        comm = data[data.find(b"(") + 1 : data.rfind(b")")].decode("utf-8", "replace")
+        fields = data.rpartition(b")")[2].split()
+        group = int(fields[2]) if len(fields) > 2 and fields[2].isdigit() else 0
+        return self._groups.get(group) or self._daemons.get(comm)
 
 
 def uses_accelerator(pids: Iterable[int], root: str = "/") -> int | None:

@@ -35,7 +35,7 @@ def steps(incident: Incident, cause: Cause, live: bool) -> Iterator[Step]:
     if not cores:
         return
     allowed = frozenset(cpu for one in affinity.threads(stat.pid) for cpu in one.cpus)
-    if why := quiet_cores.why_too_few(allowed, cores, serving, quiet_cores.pinned_cores()):
+    if why := quiet_cores.why_too_few(allowed, cores, serving, quiet_cores.pinned_cores(hog=stat.pid)):
         yield _advice(stat, why)
     elif _starts_for_others(stat, hog.unit):
         yield _advice(stat, "what it starts for others would inherit where it may run")

@@ -22,18 +22,27 @@ LEAST_SHARE = 0.25
 one that a rank is pinned to."""
 
 
-def pinned_cores(root: str = "/", most: int = MOST_PROCESSES) -> frozenset[int]:
-    """Cores that processes computing on an accelerator are pinned to: their own, as long as these are fewer than half
-    of the node's."""
+def pinned_cores(root: str = "/", hog: int | None = None, most: int = MOST_PROCESSES) -> frozenset[int]:
+    """Cores that belong to others than the hog: those that processes computing on an accelerator are pinned to, and
+    those of a cpuset (a pod of the static CPU manager, a job of Slurm), if they are fewer than half of the node's."""
     everywhere = os.cpu_count() or 1
+    own = None if hog is None else _cpuset(str(hog), root)
     found: set[int] = set()
     for name in [name for name in names_in(at(root, "proc")) or () if name.isdecimal()][:most]:
         status = read_file(at(root, f"proc/{name}/status")) or b""
         line = next((row for row in status.split(b"\n") if row.startswith(b"Cpus_allowed_list:")), b"")
         cores = parse_list(line.partition(b":")[2].strip())
-        if cores and len(cores) < everywhere / 2 and holds.uses_accelerator([int(name)], root) is not None:
+        if not cores or len(cores) >= everywhere / 2 or int(name) == hog:
+            continue
+        cpuset = _cpuset(name, root)
+        if cpuset not in ("", "/", own) or holds.uses_accelerator([int(name)], root) is not None:
             found |= set(cores)
     return frozenset(found)
+
+
+def _cpuset(pid: str, root: str) -> str:
+    """The cgroup that says where a process may run; "/" where none does."""
+    return (read_file(at(root, f"proc/{pid}/cpuset")) or b"").decode("utf-8", "replace").strip()
 
 
 def why_too_few(allowed: frozenset[int], leaves: frozenset[int], busy: frozenset[int], pinned: frozenset[int]) -> str:
@@ -41,7 +50,9 @@ def why_too_few(allowed: frozenset[int], leaves: frozenset[int], busy: frozenset
     free = allowed - leaves - busy - pinned
     if free and len(free) >= LEAST_SHARE * len(allowed):
         return ""
-    taken = f" and {len(pinned & allowed)} to processes on accelerators" if pinned & allowed else ""
+    taken = (
+        f", and {len(pinned & allowed)} belong to a cpuset or to processes on accelerators" if pinned & allowed else ""
+    )
     return (
         f"{len(free)} of the {len(allowed)} cores it may use would be quiet: {len(busy & allowed)} serve a network "
         f"card{taken}"

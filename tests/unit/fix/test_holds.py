@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,31 @@ def test_a_pods_container_is_never_frozen(pod: str | None, container: str | None
 
 def test_a_container_of_nobodys_pod_may_be_frozen() -> None:
     assert guard.never_frozen(None, "b" * 64, f"/docker/{'b' * 64}") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "comm", "protects"),
+    [
+        ("40 23 0:40 / /home rw - autofs auto.home rw,fd=7,pgrp=77,timeout=300,indirect", "automount", True),
+        ("40 23 0:40 / /home rw - autofs systemd-1 rw,fd=7,pgrp=1,timeout=300,direct", "automount", False),
+        ("41 23 0:41 / /gpfs rw - gpfs gpfs0 rw", "mmfsd", True),
+        ("41 23 0:41 / /gpfs rw - gpfs gpfs0 rw", "mmfs-looker", False),
+        ("42 23 8:1 / /data rw - ext4 /dev/sda1 rw", "mmfsd", False),
+    ],
+    ids=["automounter", "another's autofs", "mmfsd", "a near name", "nothing of it is mounted"],
+)
+def test_who_serves_a_mount_in_use_is_protected(tree: Tree, line: str, comm: str, protects: bool) -> None:
+    tree.process(77, "/dev/null")
+    (tree.root / "proc/77/stat").write_text(f"77 ({comm}) S 1 77 77 0\n")
+    table = tree.root / "proc/self/mountinfo"
+    table.write_text(f"{table.read_text()}{line}\n")
+    assert (tree.why is not None) is protects
+    assert not protects or "serves the mount /" in str(tree.why)
+
+
+@pytest.mark.parametrize(
+    ("needs", "protects"), [("mnt-data.mount", True), ("home.automount", True), ("job.service", False)]
+)
+def test_a_unit_that_a_mount_needs_is_protected(needs: str, protects: bool) -> None:
+    known = replace(unit(), stops_with=(needs,))
+    assert (guard.needed_unit(known) is not None) is protects

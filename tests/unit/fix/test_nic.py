@@ -56,7 +56,7 @@ def card(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def nothing_is_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quiet_cores, "pinned_cores", frozenset)
+    monkeypatch.setattr(quiet_cores, "pinned_cores", lambda **_: frozenset())
 
 
 def lost(cpu: int | None) -> Symptom:
@@ -142,3 +142,19 @@ def test_who_starts_processes_for_others_is_left_where_it_is() -> None:
     assert steps(1) == []
     cause = Cause("zombie-memcg", "kernel", 0.9, "x", Actor("gone", 2**22 - 1), None, (), (), Fix("x"))
     assert list(nic_steps.steps(Incident("ab", 0, 1, "closed", "critical", (), (cause,)), cause, live=True)) == []
+
+
+@pytest.mark.parametrize(
+    ("cpuset", "mine", "cores"),
+    [("/kubepods.slice/pod1", "/", {0}), ("/", "/", set()), ("/kubepods.slice/pod1", "/kubepods.slice/pod1", set())],
+    ids=["a pod with its own cores", "pinned by itself", "the hog's own cpuset"],
+)
+def test_cores_of_somebodys_cpuset_are_not_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpuset: str, mine: str, cores: set[int]
+) -> None:
+    monkeypatch.setattr(quiet_cores.os, "cpu_count", lambda: 8)
+    for pid, place in ((50, cpuset), (60, mine)):
+        (tmp_path / f"proc/{pid}/fd").mkdir(parents=True)
+        (tmp_path / f"proc/{pid}/status").write_text("Name:\tjob\nCpus_allowed_list:\t0\n")
+        (tmp_path / f"proc/{pid}/cpuset").write_text(f"{place}\n")
+    assert REAL_PINNED(str(tmp_path), hog=60) == cores
