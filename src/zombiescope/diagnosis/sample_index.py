@@ -105,6 +105,11 @@ class SampleIndex:
             path = self._paths[row] = kernel_path(self.stacks.of(row))  # type: ignore[arg-type]  # as NamedFrame
         return path
 
+    def user_function(self, row: int) -> str | None:
+        """The program's innermost function on a stack that has a name: the one that calls the kernel."""
+        own = [one.name for one in self.stacks.of(row) if one.kind == "user" and is_named(one.name)]
+        return own[-1] if own else None
+
     def expanded(self, names: frozenset[str]) -> frozenset[str]:
         """As the function of that name says."""
         found = self._expanded.get(names)

@@ -37,6 +37,7 @@ from zombiescope.recorder.feed import FeedSocket
 from zombiescope.recorder.gpus import GpuTracker
 from zombiescope.recorder.hardware import REFUSAL
 from zombiescope.recorder.heartbeats import Heartbeats
+from zombiescope.recorder.hog_files import HogFiles
 from zombiescope.recorder.housekeeping import Housekeeping, StateFile
 from zombiescope.recorder.intake import MARKS, EventIntake
 from zombiescope.recorder.kernel_log import CONSOLE, KernelLog
@@ -173,6 +174,7 @@ class Parts:
         self.gpus.runtime = locate.runtime_directory() if root == "/" else None
         self.disks = start.part("disks", lambda at: Disks(self.batch, self.sources, at), root)
         self.waits = start.part("waiting tasks", self._new_waits, root)
+        self.hog_files = start.part("hog files", HogFiles, root)
         self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)
         self.python = start.part(PYTHON, self._new_python, root)
         self.whole_stacks = start.part(WHOLE, self._new_whole_stacks, root)
@@ -229,7 +231,7 @@ class Parts:
         self.counters.hardware.tell = self.counters.peers.tell = self.intake.put
         self.intake.listeners[REFUSAL] = self.counters.hardware.refused
         self.intake.listeners["mark"] = self.schedule.marked
-        self.waits.tell = self.quiet.tell = self.python.tell = self.intake.put
+        self.waits.tell = self.quiet.tell = self.python.tell = self.hog_files.tell = self.intake.put
         self.waits.suspect = self.quiet.suspect = self.python.ranks.suspect = self.alarm.waiting
         self.schedule.suspects = self.alarm.suspects
 
@@ -313,7 +315,7 @@ class Parts:
         yield self.schedule.close
         for part in (
             self.intake, self.kernel_log, self.online, self.cores, self.counters, self.shared_memory, self.cgroups,
-            self.rings,
+            self.hog_files, self.rings,
         ):  # fmt: skip
             yield part.close
         yield self._lock.release

@@ -247,6 +247,7 @@ class Recorder(Parts):
             self.cgroups.used(share)
         self.python.hot(shares, tick.wall_us)
         self.quiet.hot(shares, tick.wall_us)
+        self.hog_files.hot(shares, self.config.hz, tick.wall_us)
         self.whole_stacks.hot(shares)
         self.alarm.shares(tick.wall_us, shares, len(tick.online))
 

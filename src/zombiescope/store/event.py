@@ -27,6 +27,7 @@ MEANINGS = {
     "helper_failed": "a part of the recorder failed and restarts",
     "kernel_log": "a line of the kernel log whose meaning is not known",
     "kernel_log_gap": "lines of the kernel log were lost",
+    "hog_files": "what a task that fills a core in the kernel asks for: system calls a second, and files",
     "kubernetes_away": "the Kubernetes API server cannot be reached",
     "kubernetes_back": "the Kubernetes API server can be reached again",
     "link_down": "a network link went down",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from zombiescope.base.text import printable
@@ -14,6 +15,7 @@ from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Pattern
 from zombiescope.diagnosis.plan import shell
 from zombiescope.diagnosis.symptom import first_event, said
 from zombiescope.model.plans.step import Step, command, note
+from zombiescope.query.python import PythonFrame
 from zombiescope.store import columns
 
 MOST_GRANTS = 4
@@ -84,11 +86,61 @@ def _known(case: Case) -> Iterator[Step]:
         asked = system_call(case.frames)
         path = " > ".join(case.frames[-PATH_FRAMES:])
         yield note(f"it {f'calls {asked}' if asked else 'is in the kernel without a system call'}: {path}")
+    yield from _asked_for(case, task.pid)
+    yield from _callers(case, task.pid)
     hog = case.hog
     if hog.cores is not None and hog.baseline_cores is not None:
         yield note(
             f"it used {hog.cores:.2f} cores; in its busier hours of the last thirty days {hog.baseline_cores:.2f}"
         )
+
+
+def _asked_for(case: Case, pid: int | None) -> Iterator[Step]:
+    """How often it calls the kernel and on what, where the recorder looked (recorder/hog_files.py)."""
+    looks = [one for one in case.facts.events if one.kind == "hog_files" and one.fields.get("pid") == pid]
+    inside = [one for one in looks if case.from_us <= one.at_us <= case.to_us + SECOND_US] or looks
+    if not inside:
+        return
+    known = inside[-1].fields
+    rates = [
+        f"{known[name]:,} {what} a second"
+        for name, what in (("calls_per_s", "system calls"), ("reads_per_s", "reads"), ("writes_per_s", "writes"))
+        if isinstance(known.get(name), int) and known[name]
+    ]
+    if rates:
+        yield note(f"it makes {', '.join(rates)}")
+    for name, does in (("files", "works on"), ("open", "has open, without a position in it:")):
+        listed = [printable(str(one))[:MOST_TEXT] for one in known.get(name) or ()]
+        if listed:
+            yield note(f"it {does} {', '.join(listed)}")
+
+
+def _callers(case: Case, pid: int | None) -> Iterator[Step]:
+    """Who in the program makes the call: its Python line where it is one, and the native function."""
+    places: Counter[str] = Counter()
+    for thread in case.facts.python_between(case.from_us, case.to_us):
+        if thread.pid == pid:
+            for (inner, mine), looks in thread.places().items():
+                places[" in ".join(dict.fromkeys((_line(inner), _line(mine))))] += looks
+    for place, looks in places.most_common(1):
+        yield note(f"Python: {printable(place)[:MOST_TEXT]}, in {looks} of {places.total()} looks")
+    if (native := _native_caller(case)) is not None:
+        yield note(f"the native function that makes the call: {printable(native)[:MOST_TEXT]}")
+
+
+def _line(frame: PythonFrame) -> str:
+    return f"{frame.name} ({frame.file}:{frame.line})"
+
+
+def _native_caller(case: Case) -> str | None:
+    """The innermost user frame that has a name, of most of the hog's kernel samples."""
+    grid = case.facts.samples
+    found: Counter[str] = Counter()
+    for row, count in enumerate(grid.counts(case.hog_samples & grid.in_kernel).tolist()):
+        name = grid.known.user_function(row) if count else None
+        if name is not None:
+            found[name] += count
+    return found.most_common(1)[0][0] if found else None
 
 
 def _task_row(case: Case, pid: int | None) -> dict[str, str]:
