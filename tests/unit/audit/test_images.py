@@ -34,6 +34,7 @@ def test_the_deep_learning_image_of_ubuntu_on_a_kubernetes_node() -> None:
         "missing-program:nvidia-exporter.service": "critical",
         "cgroup-v1:numa-stat-walk": "critical",
         "endless-restart:ecs.service": "warning",
+        "inner-restart:ecs.service": "warning",
         "endless-restart:nvidia-exporter.service": "warning",
         "misplaced-limit:nvidia-exporter.service": "warning",
         "endless-restart:amazon-ssm-agent.service": "info",  # every 15 minutes
@@ -61,6 +62,7 @@ def test_the_same_agent_with_the_line_that_ends_its_loop() -> None:
     assert found(of) == {
         "cgroup-v1:numa-stat-walk": "critical",
         "foreign-agent:ecs.service": "warning",
+        "inner-restart:ecs.service": "warning",
         "session-churn:crond.service": "warning",
         "kernel-path:memory-stat-walk": "warning",
         "kernel-path:shrinker-walk": "warning",

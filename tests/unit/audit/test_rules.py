@@ -327,3 +327,51 @@ def test_our_own_unit_is_what_we_ask_of_others(audited: Audited) -> None:
     )
     ours = {name: found[name].severity for name in found if name.endswith(":zombiescope.service")}
     assert ours == {"endless-restart:zombiescope.service": "info"}
+
+
+# --- restarts that systemd does not see ------------------------------------------------------------------------------
+
+LOOP = "#!/bin/sh\n# while true; docker run\nwhile :; do\n  docker run --rm agent:1\n  sleep 10\ndone\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "script", "severity"),
+    [
+        ("ExecStart=/bin/x\n", LOOP, "warning"),
+        ("ExecStart=/bin/sh /bin/x --verbose\n", LOOP, "warning"),
+        ("ExecStart=/bin/sh -c 'while true; do systemd-run --wait job; sleep 1; done'\n", "", "warning"),
+        ("ExecStart=/usr/bin/supervisord -n\n", "", "info"),
+        ("ExecStart=/bin/x\n", "#!/bin/sh\nexec docker run --rm agent:1\n", None),
+        ("ExecStart=/bin/x\n", "#!/bin/sh\nwhile read line; do echo $line; done\n", None),
+        ("ExecStart=/bin/x\n", "#!/bin/sh\ndocker run --rm agent:1\nwhile true; do sleep 60; done\n", None),
+        ("ExecStart=/bin/x\n", "\x7fELF while true docker run\0", None),
+        ("ExecStart=/bin/sh -c 'while true; do echo docker; done'\n", "", None),
+    ],
+    ids=["a loop", "by a shell", "one line", "supervisord", "once", "a loop without", "before the loop", "a binary",
+         "only the word"],
+)  # fmt: skip
+def test_restarts_inside_a_unit_are_found_in_scripts(
+    audited: Audited, text: str, script: str, severity: str | None
+) -> None:
+    found = audited(**{f"{SYSTEM}/inside.service": f"[Service]\n{text}", "bin/x": script or "#!/bin/sh\n"})
+    mine = found.get("inner-restart:inside.service")
+    assert (mine.severity if mine else None) == severity
+    if mine is not None:
+        assert "NRestarts stays 0" in mine.why
+        assert any("systemctl" in line and "inside.service" in line for line in mine.fix)
+
+
+def test_the_agent_of_the_founding_case_restarts_inside_its_unit(audited: Audited) -> None:
+    """Its packaged unit is limited: RestartPreventExitStatus=5 keeps systemd from restarting it, and hides the loop."""
+    unit = "[Service]\nExecStart=/bin/x\nRestart=on-failure\nRestartPreventExitStatus=5\nRestartSec=10s\n"
+    kubelet = {"etc/kubernetes/kubelet.conf": "x\n"}
+    found = audited(**{f"{SYSTEM}/ecs.service": unit, **kubelet})["inner-restart:ecs.service"]
+    assert found.severity == "warning"
+    assert "ecs-init creates the agent's container anew" in found.why
+    assert any("systemctl" in line and "ecs.service" in line for line in found.fix)
+
+
+def test_on_its_own_platform_that_is_no_warning(audited: Audited) -> None:
+    unit = "[Service]\nExecStart=/bin/x\n"
+    found = audited(**{f"{SYSTEM}/ecs.service": unit, "etc/ecs/ecs.config": "ECS_CLUSTER=prod\n"})
+    assert found["inner-restart:ecs.service"].severity == "info"

@@ -152,7 +152,7 @@ def test_who_starts_processes_for_others_is_left_where_it_is() -> None:
 def test_cores_of_somebodys_cpuset_are_not_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cpuset: str, mine: str, cores: set[int]
 ) -> None:
-    monkeypatch.setattr(quiet_cores.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
     for pid, place in ((50, cpuset), (60, mine)):
         (tmp_path / f"proc/{pid}/fd").mkdir(parents=True)
         (tmp_path / f"proc/{pid}/status").write_text("Name:\tjob\nCpus_allowed_list:\t0\n")

@@ -45,6 +45,8 @@ class Agent:
     endless_by_design: bool = False
     """Its makers want it to be restarted for ever."""
     terminal_status: tuple[int, ...] = ()
+    supervises: str = ""
+    """What it starts again and again by itself, so that systemd counts no restart."""
     """Exit statuses with which it says that restarting it is of no use."""
     images: tuple[str, ...] = ()
     """Images of the containers that this unit runs, without registry host docker.io and without tag."""
