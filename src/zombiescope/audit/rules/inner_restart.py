@@ -108,7 +108,7 @@ def _finding(node: Node, service: Service, severity: str, why: str, evidence: tu
         unit=service.name,
         severity="warning" if severity == "warning" else "info",
         why=f"{why} systemd counts no restart of it (NRestarts stays 0), its start limit does not apply, and the unit "
-        "is shown as active meanwhile. zombiescope cgroups shows whether each round leaves a cgroup behind.",
+        "is shown as active. zombiescope cgroups shows whether each round leaves a cgroup behind.",
         evidence=(*evidence, *node.evidence_of(service.name)),
         fix=(
             *([f"# if it is not needed: {node.disable(service.name)}"] if can_stop else []),

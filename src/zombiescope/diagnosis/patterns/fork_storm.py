@@ -164,7 +164,7 @@ PATTERN = Pattern(
     looks_like="Kernel time in fork, exec and exit, spread over hundreds of processes that live for milliseconds, so "
     "no process list shows them.",
     confirmed_by="50 more new processes per second than usual, and the hog forks or is one or many of them (without a "
-    "baseline, the hog's own share counts, and counts half); or 0.5 of a CPU copies address spaces.",
+    "baseline, the hog's own share counts, and counts half).",
     refuted_by="Less than one new process per second (threads count as processes). The children compute for 60% of "
     "their time, as in a compile farm. Most of the time below fork, exec and exit goes into walking memory "
     "cgroups, or into copying the page tables of a large process (large-fork). Or 40% of the kernel time, "

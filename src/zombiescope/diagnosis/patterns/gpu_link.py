@@ -47,6 +47,7 @@ PATTERN = Pattern(
     stop_gap="keep jobs of several GPUs off this node",
     examine=examine,
     symptoms=frozenset({"gpu_link"}),
+    repair="COMPONENT_RESET",
     hog="No process on this node.",
     culprit="No process on this node.",
     known_from="NVSentinel 883 and 891; nvml.h, nvmlGpuFabricInfo_t",
