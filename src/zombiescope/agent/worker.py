@@ -1,13 +1,15 @@
 """A process that a service starts for what it must not load or wait for itself: pyarrow, a connection that hangs.
 
 It gets one JSON document on stdin, where no other user reads it as he reads a command line, and answers with one JSON
-object a line. One that says nothing for too long is killed: whatever it does must survive that.
+object a line. One that says nothing for too long is killed: whatever it does must survive that. Its memory has a limit:
+what its peer sends may have no end.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -27,6 +29,8 @@ TERM_S = 3.0
 LIMIT_S = 10.0
 """To start it and to end it, beside the time for which it may be silent."""
 LINE_BYTES = 1 << 20
+MEMORY_BYTES = 2048 << 20
+"""Of its own heap, stacks and anonymous mappings: as of the recorder's helpers."""
 STOPPED_S = 5.0
 _POLL_S = 0.5
 
@@ -49,6 +53,8 @@ def run(
         env=_python.brief_environment(), process_group=0,
     )  # fmt: skip
     try:
+        with suppress(OSError):  # it has ended already, or may not be limited here
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
         _hand_over(process, document)
         silent = _listen(process, said, stop, silence_s, module)
         if silent:

@@ -66,7 +66,7 @@ class ObjectStore:
                 None if not info.mtime_ns else info.mtime_ns // 1000,
             )
             for info in self._list(place, recursive=True)
-            if info.type.name == "File"
+            if info.type.name == "File" and _is_plain(info.path.removeprefix(f"{self._root}/"))
         ]
         self._sizes.update((each.name, each.size_bytes) for each in found)
         return sorted(found, key=lambda each: each.name)
@@ -113,6 +113,11 @@ class ObjectStore:
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+def _is_plain(name: str) -> bool:
+    """A store may list any name; ours have no part that leads elsewhere."""
+    return not {"", ".", ".."}.intersection(name.split("/"))
 
 
 _FINAL = ("ACCESS_DENIED", "Access Denied", "INVALID_ACCESS_KEY", "SIGNATURE", "NO_SUCH_BUCKET", "HTTP status 403")

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zombiescope.agent import parts, threads
+import pytest
+
+from zombiescope.agent import parts, threads, worker
 from zombiescope.agent.child import Child, exit_text
 from zombiescope.agent.health import MARGIN_S, Health
 from zombiescope.agent.notify import Notifier
@@ -110,6 +112,15 @@ def test_a_service_that_hangs_is_left_behind_and_not_started_twice() -> None:
     assert not all_of_them.start(Scripted("stuck", lambda _: None))
     assert "good" not in all_of_them
     hangs.set()
+
+
+def test_a_worker_whose_peer_sends_without_an_end_has_a_memory_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "greedy.py").write_text("import sys\nsys.stdin.read()\nkept = bytearray(16 << 30)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(worker.WorkerError, match="greedy ended with 1"):
+        worker.run("greedy", [], {}, lambda _: None, threading.Event(), 60.0)
 
 
 def test_a_child_is_started_again_later_and_later() -> None:
