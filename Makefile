@@ -127,17 +127,23 @@ test-shipped: setup .venv/.cluster test-packages ## test what is installed: the 
 	$(PYTEST) tests/shipped tests/node/test_deb.py $(ARGS)
 	$(LANES) oldest --short
 
-# What a hostile user, recording, neighbour or peer tries: names, claims, locks, secrets, cookies; units on a real systemd.
+# What a hostile user, recording, neighbour or peer tries: names, claims, locks, secrets, cookies; units on a real
+# systemd, memory that never answers and 60,000 directories with a real recorder, names on real runtimes.
 HOSTILE := tests/unit/diagnosis/test_hostile_names.py tests/unit/diagnosis/test_renaming.py \
   tests/unit/fix/test_provenance.py tests/unit/fix/test_containers.py tests/unit/fix/test_units.py \
   tests/unit/recorder/test_containers.py tests/unit/recorder/test_pythons.py tests/unit/store/test_lock.py \
   tests/unit/store/test_redaction.py tests/unit/test_secret_corpus.py tests/unit/test_secrets.py \
   tests/unit/agent/test_door.py tests/unit/agent/test_webhook.py tests/unit/web/test_guard.py \
-  tests/unit/fleet/test_hostile_peers.py tests/unit/node/ray/test_hostile.py tests/unit/cli/test_hostile_names.py
+  tests/unit/fleet/test_hostile_peers.py tests/unit/node/ray/test_hostile.py tests/unit/cli/test_hostile_names.py \
+  tests/unit/fix/test_image.py tests/unit/audit/test_bad_roots.py tests/unit/node/containers \
+  tests/unit/node/cluster/test_bad_server.py tests/unit/store/test_object_store.py tests/unit/diagnosis/test_selftest.py
 
 test-hostile: setup test-packages ## run attacks by hostile users, recordings and peers, also on a real systemd
 	$(PYTEST) --numprocesses auto --dist worksteal $(HOSTILE) $(ARGS)
 	$(PYTEST) tests/kernel/test_fix_units.py -k "name_of_a_unit or incident_is_fixed" $(ARGS)
+	$(PYTEST) tests/kernel/test_hostile_users.py $(ARGS)
+	@scripts/need-containers
+	$(PYTEST) tests/containers/test_hostile.py $(ARGS)
 
 test-containers: setup test-packages ## record and diagnose a real Docker and a real kubelet; builds kubelet once
 	@scripts/need-containers

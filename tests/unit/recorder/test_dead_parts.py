@@ -45,6 +45,8 @@ def fault(*_):
         sys.exit(7)
     if way == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if way == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)  # as the kernel does it for lack of memory
     if way == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     while way == "loop":
@@ -83,6 +85,11 @@ REPORTED = {
     ),
     "exit": ("failed", r"ended by itself with exit code 7|failed in a diagnosis pass: exit code 7"),
     "crash": ("failed", r"crashed: SIGSEGV .*Segmentation fault \(sitecustomize.py:\d+ in fault\)\)+"),
+    "kill": (
+        "failed",
+        r"was killed \(SIGKILL\), by a user or for lack of memory"
+        r"|failed: a diagnosis pass was killed: .* or memory ran out",
+    ),
     "memory": ("failed", r"exceeded its memory limit (of [\d,]+ MB|\([\d,]+ MB\) in a diagnosis pass)"),
     "stop": ("hung", r"is stopped \(SIGSTOP\)"),
     "loop": ("hung", r"(does not answer|has not got on in a diagnosis pass) for \d+ s( \(in a test\))?: it is busy"),
