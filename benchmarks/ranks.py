@@ -533,6 +533,7 @@ def main() -> int:
     for name in ("judge", "table"):
         commands.add_parser(name).add_argument("out", type=Path, nargs="+")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that what was started and mounted goes
     if chosen.command == "run":
         chosen.out.mkdir(parents=True)
         run(chosen.python, chosen.out, chosen.minutes, chosen.cause or list(FAULTS), healthy=chosen.healthy)

@@ -126,6 +126,12 @@ def threads(pid: int, root: str = "/") -> list[int]:
     return sorted((tid for tid in found if tid is not None), key=lambda tid: (tid != pid, tid))
 
 
+def children(pid: int, root: str = "/") -> list[int]:
+    """Those that its main thread started; empty without CONFIG_PROC_CHILDREN."""
+    data = read_file(at(root, f"proc/{pid}/task/{pid}/children")) or b""
+    return [child for word in data.split() if (child := number(word)) is not None]
+
+
 def last_cpu(pid: int, tid: int, root: str = "/") -> int | None:
     """The CPU that a thread last ran on: field 39 of its stat file."""
     data = read_file(at(root, f"proc/{pid}/task/{tid}/stat"))

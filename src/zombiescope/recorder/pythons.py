@@ -1,7 +1,8 @@
 """What Python was doing, on its way into the recording: whom to look at, and rows of what was seen.
 
 Looked at are processes that are hot (in the samples), that wait (waits.py), that are on a GPU, or that are ranks of a
-distributed job (ranks.py); each for KEPT_US after the last reason. The hottest threads, and the main threads of ranks
+distributed job (ranks.py), and siblings of such a rank, which may use no CPU at all while they wait; each for KEPT_US
+after the last reason. The hottest threads, and the main threads of ranks
 and of processes on a GPU, are looked at ten times a second; all other threads of those processes once. Reading is the
 reader's (python_reader.py), whose words are checked here: it reads what other people's programs wrote.
 
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from zombiescope._native import Sampler
+from zombiescope.kernel import process
 from zombiescope.kernel.procfile import read_text
 from zombiescope.recorder.python_pace import MOST_FAST, MOST_PROCESSES
 from zombiescope.recorder.python_process import PythonProcess
@@ -36,6 +38,7 @@ HOT_SAMPLES = 5
 """In a second: a twentieth of a core."""
 FAST_SAMPLES = 20
 MOST_WAITING = 16
+MOST_SIBLINGS = 64
 MOST_MAINS = 8
 """Main threads of ranks and of processes on a GPU that are looked at ten times a second."""
 MOST_HOT = 8
@@ -148,8 +151,16 @@ class PythonTracker:
         for rank in (said.get("ranks") or ())[:MOST_PROCESSES]:
             if isinstance(rank, dict):
                 self.ranks.found(rank, now_us)
+                self._look_at_siblings(rank, now_us)
         self.walks, self.torn = int(said.get("walks") or 0), int(said.get("torn") or 0)
         self._note(said, now_us)
+
+    def _look_at_siblings(self, rank: dict[str, Any], now_us: int) -> None:
+        """Ranks that wait for others, or that hang since before the recorder began, are in no sample."""
+        parent = rank.get("ppid")
+        if type(parent) is int and parent > 1:
+            for pid in process.children(parent)[:MOST_SIBLINGS]:
+                self._reasons.setdefault(pid, now_us)
 
     def _row(self, row: list[Any], now_us: int) -> tuple[Any, ...] | None:
         first, last, looks, pid, tid, number, lines, state, comm = row

@@ -127,6 +127,24 @@ def test_whom_to_look_at(tracker: PythonTracker) -> None:
     assert tracker._whom(NOW_US + KEPT_US, (), ()) == {"pids": [], "fast": []}
 
 
+def test_siblings_of_a_rank_are_looked_at_though_they_use_no_cpu(tracker: PythonTracker) -> None:
+    # GIVEN three ranks of one launcher, that sleep, of which the reader has found one
+    launcher = (
+        "import subprocess, sys, time\nfor _ in range(3): print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    )
+    started = subprocess.Popen([sys.executable, "-S", "-c", f"{launcher}\ntime.sleep(60)"], stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    pids = [int(started.stdout.readline()) for _ in range(3)]
+    try:
+        rank = {"pid": pids[0], "start_ticks": 1, "rank": 0, "ppid": started.pid}
+        tracker._understand(message(rows=[], ranks=[rank, {"pid": 1, "ppid": "x"}]), NOW_US)
+        assert set(pids) <= set(tracker._whom(NOW_US, (), ())["pids"])
+    finally:
+        for pid in [*pids, started.pid]:
+            os.kill(pid, 9)
+        started.communicate()
+
+
 def test_what_may_not_be_read_is_missing_and_what_is_left_alone_is_said_once(tracker: PythonTracker) -> None:
     told: list[Event] = []
     tracker.tell = told.append
