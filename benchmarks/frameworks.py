@@ -73,8 +73,8 @@ class Named(Numbers):
 
 torch.set_num_threads(1)
 said = TrainingArguments(sys.argv[1], max_steps=100000, per_device_train_batch_size=16, dataloader_num_workers=2,
-                         use_cpu=True, save_steps=60, eval_strategy="steps", eval_steps=60, report_to=[], disable_tqdm=True,
-                         save_total_limit=1, logging_steps=1000, remove_unused_columns=False)
+                         use_cpu=True, save_steps=60, eval_strategy="steps", eval_steps=60, report_to=[],
+                         disable_tqdm=True, save_total_limit=1, logging_steps=1000, remove_unused_columns=False)
 Trainer(model=Net(), args=said, train_dataset=Named(1 << 20), eval_dataset=Named(256)).train()
 """
 JAX = """

@@ -15,6 +15,8 @@ from zombiescope.questions.views import GpuQuestion
 from zombiescope.store import gpu_release, locate
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from zombiescope.documents.gpu import GpuAccount
     from zombiescope.query.gpu_account import GpuSeconds
 
@@ -92,6 +94,8 @@ def _print(found: GpuAccount, driver: str | None, directory: str | None) -> None
                  right=("gpus", "wall", "busy", "busy %"), gap=2, wraps="waited for")  # fmt: skip
     for row in found.rows:
         rows.add_row(*_cells(row, found.by))
+    if len(found.rows) > 1:
+        rows.add_row(*_total(found.rows))
     out.print(rows)
     for one in found.idle[:_MOST_IDLE]:
         out.print(f"{found.window.clock(one.from_us)}  {one.text}", style="dim" if one.phase else None)
@@ -102,6 +106,17 @@ def _print(found: GpuAccount, driver: str | None, directory: str | None) -> None
 def _cells(row: GpuSeconds, by: str) -> list[str]:
     share = f"{row.busy_s / row.wall_s * 100:.0f}%" if row.wall_s else "?"
     return [_name(row, by), str(row.gpus), human_s(row.wall_s), human_s(row.busy_s), share, _lost(row)]
+
+
+def _total(rows: Sequence[GpuSeconds]) -> list[str]:
+    """All rows together, by cause."""
+    from zombiescope.query.gpu_account import STATES, GpuSeconds, Waited
+
+    waited = Waited(**{state: sum(getattr(row.waited, state) for row in rows) for state in STATES})
+    wall_s, busy_s = sum(row.wall_s for row in rows), sum(row.busy_s for row in rows)
+    whole = GpuSeconds(None, None, None, None, None, None, None, None, 0, wall_s, busy_s, waited)
+    share = f"{busy_s / wall_s * 100:.0f}%" if wall_s else "?"
+    return ["(all)", "", human_s(wall_s), human_s(busy_s), share, _lost(whole)]
 
 
 def _name(row: GpuSeconds, by: str) -> str:

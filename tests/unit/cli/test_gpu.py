@@ -38,6 +38,13 @@ def test_the_terminal_says_it_in_words(home: Path) -> None:
     assert "GPU 0 idle for 10 s" in done.out
 
 
+def test_the_last_line_of_the_table_adds_the_causes_up(home: Path) -> None:
+    whole = next(line for line in Cli(home)("gpu", "rec").out.splitlines() if line.startswith("slurm/7"))
+    (total,) = (line for line in Cli(home)("gpu", "rec", "--by", "process").out.splitlines() if "(all)" in line)
+    assert total.split()[1:6] == whole.split()[2:7]
+    assert "(all)" not in Cli(home)("gpu", "rec").out
+
+
 def test_csv_has_a_line_for_each_row(home: Path) -> None:
     lines = Cli(home)("gpu", "rec", "--by", "process", "--csv").out.splitlines()
     assert len(lines) == 3
