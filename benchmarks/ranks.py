@@ -49,7 +49,7 @@ QUOTA = 0.02
 LIMIT_BYTES = 24 << 20
 FILE_BYTES = 400 << 20
 NICE = -15
-"""Of trainings and busy loops, so that what else runs on the machine takes no core from them."""
+"""Of trainings, busy loops and the recorder, so that what else runs on the machine takes no core from them."""
 
 TRAINING = r"""
 import gc, mmap, os, random, sys, time
@@ -265,7 +265,10 @@ class Node:
 @contextmanager
 def _group(controller: str, name: str) -> Iterator[Path]:
     root = Path("/sys/fs/cgroup") / controller
-    place = (root if root.is_dir() else Path("/sys/fs/cgroup")) / f"bench-ranks-{name}-{os.getpid()}"
+    if not root.is_dir():  # version 2
+        root = Path("/sys/fs/cgroup")
+        (root / "cgroup.subtree_control").write_text(f"+{controller}")
+    place = root / f"bench-ranks-{name}-{os.getpid()}"
     place.mkdir()
     try:
         yield place
@@ -432,7 +435,7 @@ def judge(out: Path) -> None:
 def _recorder(directory: Path, runtime: Path) -> Iterator[None]:
     runtime.mkdir()
     settings = {"dir": str(directory), "node": "bench", "json": True, "quiet": True, "diagnose": True}
-    command = [sys.executable, "-m", "zombiescope.recorder", json.dumps(settings)]
+    command = ["nice", "-n", str(NICE), sys.executable, "-m", "zombiescope.recorder", json.dumps(settings)]
     env = {**os.environ, "ZOMBIESCOPE_RUNTIME_DIR": str(runtime)}
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as process:
         try:
