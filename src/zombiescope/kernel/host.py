@@ -118,11 +118,11 @@ def read(root: str = "/") -> Host:
 
 
 def _node_file(root: str, path: str) -> bytes | None:
-    """A file of the node's root; of ours where that cannot be reached."""
-    if namespaces.in_host("mnt", root) is False:
-        found = read_file(at(root, f"proc/1/root/{path}"))
-        if found is not None:
-            return found
+    """A file of the node's root; nothing of an image's, which says nothing about the node."""
+    if namespaces.hides_node_root(root):
+        return None
+    if namespaces.in_host("mnt", root) is False and os.access(at(root, "proc/1/root"), os.F_OK):
+        return read_file(at(root, f"proc/1/root/{path}"))
     return read_file(at(root, path))
 
 

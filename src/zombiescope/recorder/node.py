@@ -13,13 +13,14 @@ from typing import Any
 
 from zombiescope.base import safe_files
 from zombiescope.base.missing import Missing
-from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, stat, sysctl
+from zombiescope.kernel import cgroup_namespace, cpu, host, hypervisor, kconfig, namespaces, stat, sysctl
 from zombiescope.kernel.cgroup_path import container_at
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.procfile import at, read_file
 from zombiescope.kernel.stat import USER_HZ
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.online import left_out
+from zombiescope.recorder.sources import Sources
 from zombiescope.store.core_lists import ISOLATED, LEFT_OUT
 from zombiescope.store.schema import FORMAT
 from zombiescope.store.segment_writer import HandOver, at_once
@@ -94,6 +95,17 @@ def _own_cgroup(root: str) -> str | None:
     paths = [path for _, path in found.values() if ".." not in path]
     longest = max(paths, key=len, default="")
     return longest if container_at(longest) is not None or longest.endswith("/zombiescope.service") else None
+
+
+ROOT_GRANT = "CAP_SYS_PTRACE, the host's PID namespace (hostPID: true), and appArmor: Unconfined in the chart"
+
+
+def note_root(sources: Sources, now_us: int, root: str = "/") -> None:
+    """In a container that cannot reach the node's files below process 1: what is not known."""
+    if namespaces.hides_node_root(root):
+        why = "/proc/1/root is refused; this image's files say nothing about the node: its distribution, cloud labels, "
+        why += "container names, units and Ray's logs are not read"
+        sources.lacks("host file system", why, ROOT_GRANT, now_us)
 
 
 class NodeFile:

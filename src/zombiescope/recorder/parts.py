@@ -168,6 +168,7 @@ class Parts:
         start.step("ksoftirqd run delay", lambda: self.cores.follow(self.online.cpus, now_us), None)
         self.counters = start.part("counters", lambda at: Counters(self.batch, self.sources, start, at), root)
         start.step("host network namespace", lambda: self.counters.note_network(now_us), None)
+        start.step("host file system", lambda: node.note_root(self.sources, now_us, root), None)
         held, library = self.node_dir / "gpu.lock", self.config.gpu_library or None
         gauge = self.counters.gauge
         self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held, gauge), root)

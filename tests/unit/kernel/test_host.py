@@ -82,3 +82,12 @@ def test_in_a_pod_it_is_the_node_that_counts_and_not_the_image(tmp_path: Path) -
     found = host.read(str(tmp_path))
     assert found.os_name == "Flatcar"
     assert found.labels == {"zone": "us-east-1a"}
+
+
+def test_the_files_of_an_image_say_nothing_about_a_node_that_cannot_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/mnt").symlink_to("mnt:[4026532443]")
+    (tmp_path / "proc/self/mountinfo").write_text("30 29 0:28 / / ro - overlay overlay rw\n")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/os-release").write_text('PRETTY_NAME="IMAGE"\n')
+    assert host.read(str(tmp_path)).os_name is None
