@@ -1,17 +1,20 @@
-"""The Debian package on a machine that has never seen us: what it installs and starts, and what is left without it.
+"""The Debian package on a machine that has never seen us: what it installs and starts, what its recorder sees, and what
+is left without it. The list is the one of the pod and of the unit.
 
 It is tried as `make deb` left it in dist/; where there is none, that is said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.conftest import Needs
-from tests.helpers.booted_node import RECORDING, booted, start_recorder, until
 
+from tests.conftest import Needs
+from tests.helpers.booted_node import RECORDING, booted, start_recorder
+from tests.shipped import acceptance
+from tests.shipped.acceptance import CONFIG, QUIET, Seen
 from zombiescope.lab.node import LabNode, Plan
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long]
@@ -30,24 +33,36 @@ def node() -> Iterator[LabNode]:
         yield made
 
 
-def test_installed_used_removed_and_purged(node: LabNode) -> None:
-    """One machine, one life of the package: each step needs the one before."""
+@pytest.fixture(scope="module")
+def seen(node: LabNode, tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    """Installed and started, and what it recorded of the load. Installing starts nothing."""
     told = node.shell(f"dpkg --install {PACKAGE} 2>&1", limit_s=600.0)
     assert "records nothing yet: systemctl enable --now zombiescope" in told
+    assert node.run("systemctl", "is-active", "zombiescope").text.strip() == "inactive"
+    node.shell("ip link set eth0 up")
+    node.put(CONFIG, "" if node.accelerated else QUIET)
+    start_recorder(node)
+    acceptance.run_load(node)
+    assert '"running": true' in node.shell("zombiescope status --json", limit_s=120.0)
+    return Seen(node.get(RECORDING, tmp_path_factory.mktemp("deb")))
 
+
+@pytest.mark.parametrize("question", acceptance.LIST, ids=lambda one: one.__name__)
+def test_the_package_sees_what_root_on_the_host_sees(seen: Seen, question: Callable[[Seen], None]) -> None:
+    question(seen)
+
+
+def test_it_brings_its_user_the_one_setting_and_man_pages(node: LabNode, seen: Seen) -> None:
     assert "zombiescope" in node.shell("id zombiescope; getent group zombiescope")
     assert node.shell("cat /proc/sys/kernel/perf_event_paranoid").strip() == "2"
-    assert node.run("systemctl", "is-active", "zombiescope").text.strip() == "inactive"
     assert node.shell("zombiescope --version", limit_s=120.0).startswith("zombiescope ")
     pages = node.shell("ls /usr/share/man/man1").split()
-    if _has_manual():
-        assert {"zombiescope.1.gz", "zombiescope-diagnose.1.gz"} <= set(pages)
-
-    start_recorder(node)
+    assert {"zombiescope.1.gz", "zombiescope-diagnose.1.gz", "zombiescope-agent.1.gz"} <= set(pages)
     assert node.shell("systemctl show --property User --value zombiescope").strip() == "zombiescope"
-    assert '"running": true' in node.shell("zombiescope status --json", limit_s=120.0)
-    until(node, f"test -e {RECORDING}/node=lab/node.json")
 
+
+def test_removed_and_purged(node: LabNode, seen: Seen) -> None:
+    """The last of this machine: each step needs the one before."""
     node.shell("dpkg --remove zombiescope", limit_s=300.0)
     journal = node.shell("journalctl --unit zombiescope --output cat | tail -n 12")
     assert node.run("systemctl", "is-active", "zombiescope").text.strip() == "inactive", journal
@@ -56,9 +71,3 @@ def test_installed_used_removed_and_purged(node: LabNode) -> None:
 
     node.shell("dpkg --purge zombiescope", limit_s=120.0)
     node.shell(f"test ! -e {RECORDING}")
-
-
-def _has_manual() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("zombiescope.cli.manual") is not None

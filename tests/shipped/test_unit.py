@@ -1,32 +1,40 @@
-"""The packaged unit under a real systemd, on a node with cgroup v2: the same list as for the pod."""
+"""The packaged unit under a real systemd, on nodes with cgroup v2: the same list as for the pod.
+
+The wheel is installed into an environment of its own, as docs/install.md says: on Debian 12 with Python 3.11, and on
+Ubuntu 24.04 with its own Python 3.12, kernel and systemd."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from tests.helpers import ubuntu_node
 from tests.helpers.booted_node import RECORDING, booted, start_recorder, until
 from tests.shipped import acceptance
-from tests.shipped.acceptance import Seen
+from tests.shipped.acceptance import CONFIG, QUIET, Seen
 from zombiescope.lab.node import LabNode, Plan
 
 pytestmark = [pytest.mark.node, pytest.mark.slow, pytest.mark.long]
 
-CONFIG = "/etc/zombiescope/agent.yaml"
-QUIET = "recorder: {diagnose: false, python: false, whole_stacks: false}\n"
-"""An emulated processor is slower by an order of magnitude: what the diagnosis costs there is not what a node pays."""
 BLOCKED = """
 webhook: {url: "http://10.244.0.7:8080/hook"}
 shipping: {target: /mnt/archive}
 """
 
 
-@pytest.fixture(scope="module")
-def node() -> Iterator[LabNode]:
-    with booted(Plan("v2")) as made:
+NODES: dict[str, Callable[[], AbstractContextManager[LabNode]]] = {
+    "debian": lambda: booted(Plan("v2")),
+    "ubuntu": ubuntu_node.booted,
+}
+
+
+@pytest.fixture(scope="module", params=sorted(NODES))
+def node(request: pytest.FixtureRequest) -> Iterator[LabNode]:
+    with NODES[request.param]() as made:
         made.shell("ip link set eth0 up")
         made.put(CONFIG, ("" if made.accelerated else QUIET) + BLOCKED)
         yield made

@@ -84,7 +84,7 @@ def _build(suite: str, into: Path) -> None:
     programs.call(["cp", "--archive", base, tree])
     work.mkdir()
     release = debian.unpack_kernel(suite, work, tree)
-    _furnish(tree)
+    furnish(tree)
     programs.in_tree(tree, "depmod", release)
     programs.in_tree(tree, "mkinitramfs", "-o", "/boot/initrd", release)
     (tree / f"boot/vmlinuz-{release}").rename(into / "vmlinuz")
@@ -95,7 +95,8 @@ def _build(suite: str, into: Path) -> None:
     cache.remove(work)
 
 
-def _furnish(tree: Path) -> None:
+def furnish(tree: Path) -> None:
+    """Our agent, and nothing that waits, in an unpacked userland."""
     for name, text in _FILES.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -155,11 +155,12 @@ def _must_fit(plan: Plan) -> None:
 
 
 @contextmanager
-def boot(plan: Plan, note: Callable[[str], None] = lambda _: None) -> Iterator[LabNode]:
-    """A node that is up, and gone afterwards. `note` is called with what takes time."""
+def boot(plan: Plan, note: Callable[[str], None] = lambda _: None, made: BootFiles | None = None) -> Iterator[LabNode]:
+    """A node that is up, and gone afterwards. `note` is called with what takes time; `made` is booted in the place of
+    Debian."""
     programs.find("qemu-system-x86_64")  # before anything is built for it
     _must_fit(plan)
-    made = boot_files(plan.kernel)
+    made = made or boot_files(plan.kernel)
     disks = [made.disk, *([product.product_disk()] if plan.product else [])]
     chosen = accelerator.accelerator(made.proven, note)
     options = f"{_OPTIONS} {_CGROUP[plan.cgroup]}"

@@ -103,7 +103,7 @@ def test_the_agent_understands_what_the_documents_tell_to_write(page: Path, piec
 def test_the_chart_takes_the_values_that_the_documents_tell_to_write(page: Path, piece: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(piece)
-    command = [HELM, "template", "zombiescope", CHART, "--values", file]
+    command = [str(HELM), "template", "zombiescope", str(CHART), "--values", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     (told,) = [one for one in yaml.safe_load_all(done.stdout) if one and "agent.yaml" in one.get("data", {})]
