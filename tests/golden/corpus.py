@@ -104,7 +104,7 @@ def command_lines() -> Iterator[tuple[str, ...]]:
 
 
 def commands() -> dict[str, Any]:
-    group: Any = typer.main.get_command(main.app)
+    group: Any = typer.main.get_command(main.application())
     return {name: command for name, command in group.commands.items() if not hasattr(command, "commands")}
 
 

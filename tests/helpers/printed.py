@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer.main
 
-from zombiescope.cli.main import app
+from zombiescope.cli.main import application
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "zombiescope"
@@ -23,7 +23,7 @@ _PREFIXES = ("sudo", "$")
 _OPERATORS = re.compile(r"[|&;<>()]+")
 _QUOTED = re.compile(r"[`']((?:sudo )?zombiescope [^`']+)[`']")
 _SHOWN = re.compile(r"(?: {4}|\t)(?:\$ )?((?:sudo )?(?:\S*/)?(?:zombiescope|make) [a-z].*)")
-_COMMANDS = "|".join(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+_COMMANDS = "|".join(typer.main.get_command(application()).commands)  # type: ignore[attr-defined]
 _BARE = re.compile(rf"(?:^|: |use )((?:sudo )?zombiescope (?:{_COMMANDS})(?: .*)?)$")
 
 
@@ -68,7 +68,7 @@ def programs(line: str) -> list[str]:
 
 def parse(arguments: list[str]) -> None:
     """As the real command line reads them; raises what it would report. Nothing is run."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(application())
     context = command.make_context("zombiescope", list(arguments))
     while hasattr(command, "resolve_command"):
         rest = [*getattr(context, "_protected_args", ()), *context.args]
@@ -86,7 +86,7 @@ def of_help() -> dict[str, str]:
 
 
 def _epilogs() -> Iterator[tuple[str, str]]:
-    commands = [("", typer.main.get_command(app))]
+    commands = [("", typer.main.get_command(application()))]
     while commands:
         path, command = commands.pop()
         yield path, getattr(command, "epilog", None) or ""

@@ -7,101 +7,59 @@ stderr, never a traceback; ZOMBIESCOPE_DEBUG=1 shows the traceback to whoever wa
 from __future__ import annotations
 
 import gc
+import importlib
+import keyword
 import os
 import signal
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import nullcontext
-from types import ModuleType
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from zombiescope.base import interrupt, packages
 from zombiescope.base import python as _python
 from zombiescope.base.errors import QuestionError, UserError
-from zombiescope.cli import (
-    agent,
-    audit,
-    cgroups,
-    check,
-    compact,
-    containers,
-    cores,
-    delays,
-    demo,
-    diagnose,
-    diff,
-    events,
-    export,
-    fix,
-    flamegraph,
-    fleet,
-    freeze,
-    gpu,
-    heatmap,
-    history,
-    import_,
-    info,
-    lab,
-    mark,
-    mcp,
-    pack,
-    push,
-    python,
-    record,
-    selftest,
-    serve,
-    ship,
-    stacks,
-    status,
-    top,
-    up,
-)
 from zombiescope.cli.application import Application
 from zombiescope.cli.failure import one_line
-from zombiescope.cli.options import expanded
 from zombiescope.cli.output import note, paragraphs
 from zombiescope.cli.renamed import current
 
-_COMMANDS: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
-    ("Start here", (up, check, top, status, diagnose, fix)),
-    ("Record", (record, agent, selftest, mark)),
+COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Start here", ("up", "check", "top", "status", "diagnose", "fix")),
+    ("Record", ("record", "agent", "selftest", "mark")),
     (
         "Inspect",
         (
-            serve,
-            cores,
-            delays,
-            gpu,
-            heatmap,
-            flamegraph,
-            stacks,
-            python,
-            diff,
-            events,
-            cgroups,
-            containers,
-            history,
-            info,
+            "serve",
+            "cores",
+            "delays",
+            "gpu",
+            "heatmap",
+            "flamegraph",
+            "stacks",
+            "python",
+            "diff",
+            "events",
+            "cgroups",
+            "containers",
+            "history",
+            "info",
         ),
     ),
-    ("Explain", (audit, demo)),
-    ("Keep", (import_, freeze, pack, compact)),
-    ("Share", (export, push, ship, mcp)),
+    ("Explain", ("audit", "demo")),
+    ("Keep", ("import", "freeze", "pack", "compact")),
+    ("Share", ("export", "push", "ship", "mcp")),
+    ("Explain", ("fleet",)),
+    ("Try", ("lab",)),
 )
+"""Panel -> its commands, each a module of this package; a package is a group of commands with an `app` of its own."""
 
 GARBAGE_AFTER = 10_000
 """Objects between two looks for cycles among them. Python's 700 are for programs that make few: a command loads six
 hundred modules and makes objects of tables, next to none of them in a cycle."""
-
-app = Application(
-    name="zombiescope",
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
 
 def _print_version(wanted: bool) -> None:
@@ -112,10 +70,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(
-    epilog="New here: [bold]zombiescope demo[/bold] shows what it finds, [bold]zombiescope check[/bold] examines this "
-    "node for ten seconds, [bold]zombiescope up[/bold] records it. Every command has examples in its --help."
-)
 def _zombiescope(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
@@ -127,14 +81,47 @@ def _zombiescope(
     """
 
 
-for _panel, _modules in _COMMANDS:
-    for _module in _modules:
-        _name = _module.__name__.rpartition(".")[2].rstrip("_")
-        app.command(_name, help=paragraphs(_module.command.__doc__), epilog=_module.EXAMPLES, rich_help_panel=_panel)(
-            expanded(_module.command)
-        )
-app.add_typer(fleet.app, name="fleet", rich_help_panel="Explain")
-app.add_typer(lab.app, name="lab", rich_help_panel="Try")
+def application(arguments: Sequence[str] | None = None) -> Application:
+    """All commands, or as much of them as this command line needs: reading the options of forty takes a tenth of a
+    second. That is the command that it names; of all of them their first sentences, where it asks for nothing else."""
+    app = Application(
+        name="zombiescope",
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback(
+        epilog="New here: [bold]zombiescope demo[/bold] shows what it finds, [bold]zombiescope check[/bold] examines "
+        "this node for ten seconds, [bold]zombiescope up[/bold] records it. Every command has examples in its --help."
+    )(_zombiescope)
+    first = arguments[0] if arguments and not os.environ.get("_ZOMBIESCOPE_COMPLETE") else None
+    named = first if any(first in names for _, names in COMMANDS) else None
+    is_list = first in ("-h", "--help") and len(arguments or ()) == 1
+    for panel, names in COMMANDS:
+        for name in names:
+            if name == (named or name):
+                _add(app, name, panel, is_list=is_list)
+    return app
+
+
+def _add(app: Application, name: str, panel: str, *, is_list: bool) -> None:
+    module = importlib.import_module(f"zombiescope.cli.{name}{'_' * keyword.iskeyword(name)}")
+    group: Any = getattr(module, "app", None)
+    if is_list:
+        said = paragraphs(module.command.__doc__) if group is None else group.info.help
+        app.command(name, help=said, rich_help_panel=panel)(_listed)
+    elif group is not None:
+        app.add_typer(group, name=name, rich_help_panel=panel)
+    else:
+        from zombiescope.cli.options import expanded
+
+        command = expanded(module.command)
+        said = paragraphs(module.command.__doc__)
+        app.command(name, help=said, epilog=module.EXAMPLES, rich_help_panel=panel)(command)
+
+
+def _listed() -> None:
+    """Stands for a command in a list of them."""
 
 
 def main() -> None:
@@ -168,7 +155,8 @@ def run(arguments: Sequence[str]) -> int:
     interrupts = interrupt.Interrupts() if threading.current_thread() is threading.main_thread() else None
     try:
         with interrupts or nullcontext():
-            result = app(args=current(arguments), prog_name="zombiescope", standalone_mode=False)
+            given = current(arguments)
+            result = application(given)(args=given, prog_name="zombiescope", standalone_mode=False)
     except typer.TyperException as error:
         return _wrong_usage(error)
     except (KeyboardInterrupt, typer.Abort):

@@ -13,7 +13,7 @@ from typing import Any
 import typer.main
 
 from zombiescope.cli import help as help_
-from zombiescope.cli.main import app
+from zombiescope.cli.main import application
 
 _EXIT = (
     ("0", "done"),
@@ -33,7 +33,7 @@ _ENVIRONMENT = (
 
 def pages() -> dict[str, str]:
     """File name -> page."""
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(application())
     found = {"zombiescope.1": _page(("zombiescope",), root)}
     for words, command in _commands(("zombiescope",), root):
         found[f"{'-'.join(words)}.1"] = _page(words, command)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from zombiescope.query.cost import recorder_cost
 from zombiescope.store import health, incident_file, locate
 from zombiescope.store.core_lists import LEFT_OUT, listed
 from zombiescope.store.health import Part
-from zombiescope.store.reader import Recording, open_recording
-from zombiescope.store.store import NotARecordingError
+
+if TYPE_CHECKING:
+    from zombiescope.store.reader import Recording
 
 _COST_SPAN_US = 600 * 1_000_000
 _WELL = ("ok", "off")
@@ -44,11 +44,9 @@ def answer(directory: Path | None = None) -> Status:
             continue
         parts = health.parts_of(recorder.node_dir)
         known = _running(recorder, parts)
-        try:
-            with open_recording(recorder.recording, recorder.node) as recording:
-                known |= _measured(recorder, recording, parts)
-        except (NotARecordingError, OSError) as error:
-            unread.append((str(recorder.recording), error))
+        why = _add_measured(known, recorder, parts)
+        if why is not None:
+            unread.append((str(recorder.recording), why))
         recorders.append(known)
     alive = {recorder["recording"] + recorder["node"] for recorder in recorders}
     dead = [_died(*death) for death in health.deaths() if directory is None or _same(death[0].parent, directory)]
@@ -100,7 +98,22 @@ def _gaps_now(parts: list[Part]) -> list[dict[str, Any]]:
     return [{"from": part.since, "to": now, "source": part.name, "why": part.why} for part in bad]
 
 
+def _add_measured(known: dict[str, Any], recorder: locate.RunningRecorder, parts: list[Part]) -> Exception | None:
+    """Adds what is in its recording; why that cannot be read. Nothing loads pyarrow where nobody records."""
+    from zombiescope.store.reader import open_recording
+    from zombiescope.store.store import NotARecordingError
+
+    try:
+        with open_recording(recorder.recording, recorder.node) as recording:
+            known |= _measured(recorder, recording, parts)
+    except (NotARecordingError, OSError) as error:
+        return error
+    return None
+
+
 def _measured(recorder: locate.RunningRecorder, recording: Recording, parts: list[Part]) -> dict[str, Any]:
+    from zombiescope.query.cost import recorder_cost
+
     end_us = recording.end_us
     cost = recorder_cost(recording, max(end_us - _COST_SPAN_US, recorder.started_us), end_us + 1)
     gaps = recording.gaps(recorder.started_us)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import keyword
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -432,10 +434,10 @@ def test_colour_only_where_it_is_wanted(cli: Cli, written: Written) -> None:
 
 
 def test_help_breaks_no_example_and_no_sentence_at_80_columns(cli: Cli) -> None:
-    for _, modules in main._COMMANDS:
-        for module in modules:
-            lines = module.EXAMPLES.split("\n\n")[1:]
-            assert [line for line in lines if len(line) > 80] == [], module.__name__
+    for name in COMMANDS:
+        module = importlib.import_module(f"zombiescope.cli.{name}{'_' * keyword.iskeyword(name)}")
+        lines = module.EXAMPLES.split("\n\n")[1:]
+        assert [line for line in lines if len(line) > 80] == [], name
     words = {name: cli(name, "--help", COLUMNS="80").out for name in COMMANDS}
     assert [line for text in words.values() for line in text.splitlines() if len(line) > 80] == []
     whole = " ".join(words["diagnose"].split())
@@ -459,3 +461,15 @@ def test_an_option_works_under_its_old_name_and_says_the_new_one(cli: Cli, tmp_p
     wrong = cli("push", "DIR", "--to", "otlp", "http://127.0.0.1:1")
     assert "--to is now --as" in wrong.err
     assert "--as is now" not in cli("push", "DIR", "--to", "noon", "--as", "otlp", "http://127.0.0.1:1").err
+
+
+def test_a_command_loads_no_other_command(cli: Cli) -> None:
+    loaded = "import sys; from zombiescope.cli import main; code = main.run({}); print(*sys.modules, file=sys.stderr)"
+    found = {
+        name: set(subprocess.run([sys.executable, "-c", loaded.format(words)], capture_output=True, text=True,
+                                 env=cli.environment(), check=True).stderr.split())
+        for name, words in {"status": ["status"], "all": ["no-such-command"]}.items()
+    }  # fmt: skip
+    assert "zombiescope.cli.status" in found["status"] & found["all"]
+    assert "zombiescope.cli.audit" in found["all"] - found["status"]
+    assert not {"pyarrow", "numpy"} & found["status"]

@@ -20,7 +20,7 @@ from tests.helpers import stand_in
 from tests.helpers.hostile import EVIL, FORGED, NODE, SCRIPT, TITLE, write
 from typer.main import get_command
 
-from zombiescope.cli.main import app, run
+from zombiescope.cli.main import application, run
 from zombiescope.query.exports.formats import BINARY, Format
 
 RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -105,7 +105,7 @@ def places(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_command_is_run_or_has_a_reason() -> None:
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    known = set(get_command(application()).commands)  # type: ignore[attr-defined]
     assert known == RUNS.keys() | ELSEWHERE.keys()
 
 

@@ -285,7 +285,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
 
     def run(*arguments: str) -> dict[str, Any]:
         with pytest.raises(Became) as ended:
-            main.app(args=list(arguments), standalone_mode=False)
+            main.application()(args=list(arguments), standalone_mode=False)
         found = json.loads(ended.value.args[0])
         assert isinstance(found, dict)
         return found

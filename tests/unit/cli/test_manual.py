@@ -10,13 +10,13 @@ import pytest
 import typer.main
 
 from zombiescope.cli import manual
-from zombiescope.cli.main import app
+from zombiescope.cli.main import application
 
 PAGES = manual.pages()
 
 
 def test_every_command_has_one() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
     assert {f"zombiescope-{name}.1" for name in commands} <= set(PAGES)
     assert "zombiescope-lab-run.1" in PAGES
     assert all(f"zombiescope\\-{name}(1)" in PAGES["zombiescope.1"] for name in commands)
