@@ -26,8 +26,10 @@ from benchmarks import (
     python,
     size,
     starvation,
+    steady,
     tick,
     views,
+    width,
 )
 from benchmarks.table import Row, as_markdown
 
@@ -36,6 +38,8 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "cost": ("CPU, against perf record and mpstat", cost.measure, 60),
+    "steady": ("Steady cost, by process", steady.measure, 60),
+    "width": ("192 busy cores, fed", width.measure, 60),
     "agent": ("The agent, against the recorder alone", agent.measure, 60),
     "memory": ("Memory", memory.measure, 600),
     "size": ("Disk", size.measure, 60),
