@@ -56,6 +56,17 @@ def test_fields_that_were_read_can_be_written() -> None:
     assert len(_json.loads("[" + "[]," * 999 + "[]]")) == 1000
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
+def test_brackets_in_strings_neither_hide_depth_nor_make_it(encoding: str) -> None:
+    hidden = "[" + '["]\\"]\u5b22\u225d",' * 80 + "1" + ',"[\\\\"]' * 80 + "]"
+    with pytest.raises(ValueError, match="nested"):
+        _json.loads(hidden.encode(encoding))
+    with pytest.raises(ValueError, match="nested"):
+        _json.loads(hidden)
+    flat = json.dumps(["[" * 200 + '"{', {"a}": "]" * 200}] * 80)
+    assert _json.loads(flat.encode(encoding)) == json.loads(flat)
+
+
 @pytest.mark.parametrize("parse", [lambda text: journal.parse(text.encode()), kernel_log.parse], ids=["live", "file"])
 def test_a_number_of_ten_thousand_digits_is_none(parse: Callable[[str], object]) -> None:
     entry = {"MESSAGE": "x", "__REALTIME_TIMESTAMP": "1794743206000000", "PRIORITY": "9" * 10_000}

@@ -25,7 +25,7 @@ from zombiescope.recorder.python_target import DENIED
 from zombiescope.recorder.ranks import RankTracker
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
+from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, are_known, packed
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
@@ -177,7 +177,7 @@ class PythonTracker:
         known = self._numbers.get(number)
         if known is None and 0 <= number < len(self._stacks):
             frames = self._stacks[number]
-            if len(frames) > self._frames_left[is_main] or any(not 0 <= each < len(self._functions) for each in frames):
+            if len(frames) > self._frames_left[is_main] or not are_known(frames, len(self._functions)):
                 return None
             self._frames_left[is_main] -= len(frames)
             rows = self._sampler.rows

@@ -63,3 +63,8 @@ def packed(stack: Sequence[Any], most_depth: int) -> array[int]:
     cannot be the number of a function is -1, which is none."""
     numbers = stack[:most_depth]
     return array("i", [each if type(each) is int and 0 <= each < MOST_REMEMBERED else -1 for each in numbers])
+
+
+def are_known(stack: array[int], functions: int) -> bool:
+    """Whether each number of a stack is that of one of so many functions."""
+    return not stack or (min(stack) >= 0 and max(stack) < functions)

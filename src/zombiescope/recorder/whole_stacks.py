@@ -17,7 +17,7 @@ from zombiescope._native import UNWOUND, Sampler
 from zombiescope.recorder.python_process import WHOLE_STACKS, PythonProcess
 from zombiescope.recorder.sample_writer import TaskShare
 from zombiescope.recorder.sources import Sources
-from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, packed
+from zombiescope.recorder.stack_numbers import MOST_REMEMBERED, are_known, packed
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
@@ -119,7 +119,7 @@ class WholeStacks:
         known = self._numbers.get((number, ended))
         if known is None and 0 <= number < len(self._stacks) and ended in UNWOUND:
             frames = self._stacks[number]
-            if len(frames) > self._frames_left or any(not 0 <= each < len(self._functions) for each in frames):
+            if len(frames) > self._frames_left or not are_known(frames, len(self._functions)):
                 return None
             self._frames_left -= len(frames)
             rows = self._sampler.rows

@@ -216,7 +216,9 @@ def _encode_column(kind: str, values: Sequence[Any] | None, wall_us: int) -> byt
 def _encode_values(kind: str, values: list[Any], wall_us: int) -> bytes:
     if kind == "text":
         encoded = [value.encode("utf-8", "surrogateescape") for value in values]
-        return b"".join([_varint(len(text)) for text in encoded] + encoded)
+        lengths = [len(text) for text in encoded]
+        head = bytes(lengths) if max(lengths) < 0x80 else b"".join(map(_varint, lengths))  # most are one byte each
+        return b"".join((head, *encoded))
     if kind == "ints":
         flat = [element for value in values for element in value]
         return encode_ints([len(value) for value in values]) + encode_ints(flat)

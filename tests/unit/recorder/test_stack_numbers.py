@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from zombiescope.recorder.stack_numbers import MOST_NUMBERS, MOST_REMEMBERED, StackNumbers, packed
+from array import array
+
+from zombiescope.recorder.stack_numbers import MOST_NUMBERS, MOST_REMEMBERED, StackNumbers, are_known, packed
 
 
 def test_a_function_and_a_stack_are_said_once() -> None:
@@ -46,3 +48,10 @@ def test_what_is_remembered_of_a_stack_is_small_and_holds_numbers_only() -> None
     assert packed([0, 7, MOST_REMEMBERED - 1, 3], 3).tolist() == [0, 7, MOST_REMEMBERED - 1]
     assert packed([-1, MOST_REMEMBERED, 1 << 70, "7", None, True], 100).tolist() == [-1] * 6
     assert packed([], 100).tolist() == []
+
+
+def test_a_stack_is_known_by_its_lowest_and_highest_number() -> None:
+    assert are_known(array("i"), 0)
+    assert are_known(array("i", [0, 2, 1]), 3)
+    assert not are_known(array("i", [0, 3, 1]), 3)
+    assert not are_known(array("i", [2, -1, 1]), 3)
