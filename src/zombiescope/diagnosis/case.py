@@ -153,7 +153,7 @@ class Case:
     def hog_pids(self) -> int:
         """How many processes the hog is; a hundred threads of one are one."""
         grid = self.facts.samples
-        return len({grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist()})
+        return len({grid.task_of(number).pid for number in self._hog_tasks})
 
     @cached_property
     def hog_comes_and_goes(self) -> bool:
@@ -252,7 +252,7 @@ class Case:
         grid, seconds = self._recent
         if grid is None or not len(grid):
             return 0.0
-        comms = {self.facts.samples.task_of(number).comm for number in np.unique(self._hog_tasks).tolist()} - {None}
+        comms = {self.facts.samples.task_of(number).comm for number in self._hog_tasks} - {None}
         number, by_name = grid.tasks_by(_name)
         mine = np.isin(number, [by_name[comm] for comm in comms if comm in by_name])[grid.task]
         return int(np.count_nonzero(mine & grid.in_kernel & grid.with_function(*names))) / grid.hz / seconds
@@ -267,9 +267,10 @@ class Case:
         before = self.facts.before(self.from_us, CASE_RECENT_US)
         return (None, 0.0) if before is None else (before.samples, before.seconds)
 
-    @property
-    def _hog_tasks(self) -> Ints:
-        return self.facts.samples.task[self.hog_samples]
+    @cached_property
+    def _hog_tasks(self) -> list[int]:
+        found: list[int] = self.facts.samples.tasks_in(self.hog_samples)[0].tolist()
+        return found
 
     # --- numbers -----------------------------------------------------------------------------------------------------
 
@@ -290,7 +291,7 @@ class Case:
         grid = self.facts.samples
         if not len(grid):
             return None
-        counts = self._kernel_counts if chosen is None else grid.counts(chosen & grid.in_kernel)
+        counts = self._kernel_counts(chosen)
         if (total := int(counts.sum())) and not tells(int(counts[grid.known.named].sum()), total):
             return None
         return int(counts[grid.known.with_function(frozenset(names))].sum()) / self.facts.hz / self.seconds
@@ -304,10 +305,15 @@ class Case:
             return everywhere
         return int(np.bincount(on[on >= 0]).max()) / self.facts.hz / self.seconds
 
-    @cached_property
-    def _kernel_counts(self) -> Ints:
-        """How often each stack occurs among the kernel samples of the incident: a few thousand instead of millions."""
-        return self.facts.samples.counts(self.in_span & self.facts.samples.in_kernel)
+    def _kernel_counts(self, chosen: Mask | None) -> Ints:
+        """How often each stack occurs among the kernel samples of the incident, or among some of them: a few thousand
+        instead of millions."""
+        if chosen is None:
+            return self.node_profile.counts
+        if chosen is self.hog_samples:
+            return self.profile.counts
+        grid = self.facts.samples
+        return grid.counts(chosen & grid.in_kernel)
 
     def below(self, *names: str) -> Mask:
         """Samples of the incident in which one of the functions is on the stack."""
@@ -353,8 +359,11 @@ class Case:
         grid = self.facts.samples
         mine, names = grid.groups(_name)
         own = chosen & (mine == names.index(task.comm)) if task.comm in names else chosen
+        lifetimes_us = grid.lifetimes_us(own)
+        if len(lifetimes_us) < SHORT_LIVED_RUNS or np.median(lifetimes_us) > SHORT_LIFE_US:
+            return None
         starter = grid.starter(own)
-        if starter is None or starter.tasks < SHORT_LIVED_RUNS or np.median(grid.lifetimes_us(own)) > SHORT_LIFE_US:
+        if starter is None:
             return None
         return starter.task.actor(cores) if starter.task is not None and starter.started_most else None
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
 from zombiescope.diagnosis import delayed, moments, patterns, python_waits, ranking, symptoms
+from zombiescope.diagnosis.alike import Alike, Explained
 from zombiescope.diagnosis.bursts import rises, slowings
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.facts import Facts
@@ -163,9 +164,9 @@ def _looks(whole: Facts) -> tuple[list[_Look], str | None]:
 
 
 def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Incident]:
-    presence = Presence(look.facts.samples)
+    presence, alike = Presence(look.facts.samples), Alike()
     for each in group([symptom for symptom in found if not symptom.is_remark], presence):
-        incident = _incident(look.facts, each, live)
+        incident = _incident(look.facts, each, live, alike)
         if each.is_moderate and not each.is_worth_a_word and not is_news(incident):
             continue
         if look.goes_on_us is not None and incident.to_us >= look.facts.end_us - INCIDENT_OPEN_US:
@@ -176,10 +177,14 @@ def _examined(look: _Look, found: list[Symptom], live: bool) -> Iterator[Inciden
 # --- one incident ------------------------------------------------------------------------------------------------
 
 
-def _incident(facts: Facts, each: Group, live: bool) -> Incident:
+def _incident(facts: Facts, each: Group, live: bool, alike: Alike) -> Incident:
     case = Case(facts, each)
-    causes, ruled_out = ranking.rank(case, list(patterns.every()))
-    causes = delayed.told(case, python_waits.told(case, causes))
+    explained = alike.explained(case)
+    if explained is None:
+        causes, ruled_out = ranking.rank(case, list(patterns.every()))
+        explained = Explained(delayed.told(case, python_waits.told(case, causes)), ruled_out, case.not_seen)
+        alike.examined(case, explained)
+    causes = explained.causes
     state: State = "open" if live and each.to_us >= facts.end_us - INCIDENT_OPEN_US else "closed"
     return Incident(
         each.identity(facts.recording.name, facts.recording.boot_at(each.from_us) or ""),
@@ -189,8 +194,8 @@ def _incident(facts: Facts, each: Group, live: bool) -> Incident:
         _severity(each, causes),
         each.symptoms,
         causes,
-        ruled_out,
-        not_checked=() if case.not_seen is None else (case.not_seen,),
+        explained.ruled_out,
+        not_checked=() if explained.not_seen is None else (explained.not_seen,),
         cost=cost_of(case, causes[0] if causes else None),
     )
 

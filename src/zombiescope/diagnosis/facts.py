@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis import core_grid, sample_grid
@@ -158,6 +159,12 @@ class Facts(CounterFacts):
     @property
     def gaps(self) -> list[Gap]:
         return self._keep("gaps", lambda: self.recording.gaps(self.start_us, self.end_us))
+
+    @property
+    def programs(self) -> pa.Table:
+        """Command line and program of each task of the window; on a large node there are thousands."""
+        names = ("pid", "cmdline", "exe")
+        return self._keep("programs", lambda: self.recording.table("tasks", self.start_us, self.end_us, names))
 
     # --- cgroups -----------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from zombiescope.store.reader import Recording
 BIN_US = 250_000
 """A hog is looked for in any second that starts at a quarter of a second."""
 SECOND_BINS = SECOND_US // BIN_US
+MOST_SORTED = 10_000
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -75,12 +76,15 @@ class SampleGrid:
     @cached_property
     def _used(self) -> list[int]:
         """The numbers of the tasks that were sampled."""
-        found: list[int] = np.unique(self.task).tolist()
+        found: list[int] = self.tasks_in(slice(None))[0].tolist()
         return found
 
     def with_function(self, *names: str) -> Mask:
         """Samples on whose stack one of the kernel's functions is."""
-        found: Mask = self.known.with_function(frozenset(names))[self.stack]
+        stacks = self.known.with_function(frozenset(names))
+        if not stacks.any():  # nobody called it, as most functions that a pattern asks for
+            return np.zeros(len(self), bool)
+        found: Mask = stacks[self.stack]
         return found
 
     @cached_property
@@ -146,9 +150,18 @@ class SampleGrid:
         """What the kernel did in the chosen samples."""
         return KernelProfile(self.known, self.counts(chosen & self.in_kernel), int(np.count_nonzero(chosen)))
 
-    def hottest_task(self, chosen: Mask) -> tuple[SampledTask, int] | None:
+    def tasks_in(self, chosen: Mask | Ints | slice) -> tuple[Ints, Ints]:
+        """The numbers of the tasks of the chosen samples, and how many samples each has."""
+        numbers = self.task[chosen]
+        if len(numbers) < MOST_SORTED or numbers.min() < 0:
+            return np.unique(numbers, return_counts=True)
+        counts = np.bincount(numbers)  # tasks are few where samples are millions: nothing has to be sorted
+        tasks = np.flatnonzero(counts)
+        return tasks, counts[tasks]
+
+    def hottest_task(self, chosen: Mask | Ints) -> tuple[SampledTask, int] | None:
         """The task with most of the chosen samples, and how many."""
-        tasks, counts = np.unique(self.task[chosen], return_counts=True)
+        tasks, counts = self.tasks_in(chosen)
         if not len(tasks):
             return None
         best = int(np.argmax(counts))
@@ -170,14 +183,14 @@ class SampleGrid:
         """Of all tasks that are known around these samples, so that a part of the time has the same parents."""
         return self.known.ancestry
 
-    def starter(self, chosen: Mask, *, or_itself: bool = False) -> Starter | None:
+    def starter(self, chosen: Mask | Ints, *, or_itself: bool = False) -> Starter | None:
         """Who started most of what the chosen samples are of: of all that stand above most of them the lowest, but not
         one of many short-lived children itself. Neither pid 1 nor the kernel is anybody.
 
         `or_itself`: samples of a process count for itself, too.
         """
         found = Lineage(self.ancestry)
-        tasks, counts = np.unique(self.task[chosen], return_counts=True)
+        tasks, counts = self.tasks_in(chosen)
         for number, count in zip(tasks.tolist(), counts.tolist(), strict=True):
             task = self.task_of(number)
             found.add(number, count, is_thread=task.tid != task.pid, or_itself=or_itself)
@@ -185,10 +198,20 @@ class SampleGrid:
 
     def below(self, pids: Collection[int]) -> Mask:
         """Samples of the processes with these pids and of all that descend from them."""
-        number = np.zeros(max(self._used, default=-1) + 2, bool)
-        for task in self._used:
-            number[task] = task >= 0 and any(one.pid in pids for one in self.ancestry.line(task))
+        whole = self._whole or self
+        number = np.zeros(max(whole._used, default=-1) + 2, bool)
+        for pid in pids:
+            number[whole._descendants.get(pid, [])] = True
         found: Mask = number[self.task]
+        return found
+
+    @cached_property
+    def _descendants(self) -> dict[int, list[int]]:
+        """A pid -> the sampled tasks of its process, and of all that descend from it."""
+        found: dict[int, list[int]] = {}
+        for task in self._used:
+            for pid in {one.pid for one in self.ancestry.line(task)} if task >= 0 else ():
+                found.setdefault(pid, []).append(task)
         return found
 
     def parents(self, chosen: Mask) -> set[int]:
@@ -198,12 +221,13 @@ class SampleGrid:
 
     def lifetimes_us(self, chosen: Mask) -> Ints:
         """How long each task of the chosen samples was seen, from its first sample to its last."""
-        tasks, row = np.unique(self.task[chosen], return_inverse=True)
-        first = np.full(len(tasks), np.iinfo(np.int64).max)
-        last = np.zeros(len(tasks), np.int64)
-        np.minimum.at(first, row, self.time_us[chosen])
-        np.maximum.at(last, row, self.time_us[chosen])
-        seen: Ints = last - first
+        tasks, _ = self.tasks_in(chosen)
+        numbers, times = self.task[chosen], self.time_us[chosen]
+        first = np.zeros(int(tasks.max(initial=-1)) + 2, np.int64)
+        last = first.copy()
+        first[numbers[::-1]] = times[::-1]  # in the order of time, and what is written last stands
+        last[numbers] = times
+        seen: Ints = last[tasks] - first[tasks]
         return seen
 
 

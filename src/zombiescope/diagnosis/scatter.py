@@ -12,11 +12,11 @@ import numpy as np
 
 from zombiescope.diagnosis.sample_grid import SampleGrid
 from zombiescope.diagnosis.thresholds import SCATTERED_CORE_SHARE
-from zombiescope.store.columns import Mask
+from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.thresholds import MODERATE_RATIO
 
 
-def is_scattered(grid: SampleGrid, chosen: Mask, seconds: float) -> bool:
+def is_scattered(grid: SampleGrid, chosen: Mask | Ints, seconds: float) -> bool:
     """The chosen samples are of many tasks of many, each with little, and little on any core."""
     on = grid.cpu[chosen]
     if (on < 0).any() or not len(on):  # profiles of others do not say where

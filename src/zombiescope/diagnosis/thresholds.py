@@ -65,6 +65,11 @@ BASELINE_LEAST_WINDOW_S = 5.0
 """s; chosen: shorter windows are not compared with hours."""
 EARLIER_LEAST_US = 2 * SECOND_US
 """us; chosen: less of an earlier time says nothing about it."""
+EXAMINED_ALIKE = 4
+"""hogs; chosen: so many of one program that did the same in the same seconds are examined before the others are taken
+to have their cause."""
+SAME_SECONDS_SHARE = 0.9
+"""share; chosen: of the time of both together in which both were there, from which on it is the same time."""
 CASE_PAST_US = 60 * SECOND_US
 """us; chosen: the minute before an incident says what was usual."""
 CASE_RECENT_US = 10 * SECOND_US

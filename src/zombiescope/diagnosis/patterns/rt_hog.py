@@ -10,6 +10,7 @@ from zombiescope.diagnosis.case import Case, is_kernel_thread
 from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern, cpu_used, measured
 from zombiescope.diagnosis.plan import may_change, shell
+from zombiescope.diagnosis.sample_index import SampledTask
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.rt_hog import REAL_TIME
 from zombiescope.model.plans.step import Step, change, command, note
@@ -83,18 +84,20 @@ def _actor(case: Case, pid: object) -> Actor | None:
 def _none(case: Case) -> Measurement:
     """The most that any real-time task used; kernel threads (migration, watchdog) are not counted."""
     grid = case.facts.samples
-    known = [
-        task
-        for number in np.unique(grid.task[case.in_span]).tolist()
-        if (task := grid.task_of(number)).policy is not None
-    ]
-    if not known:
+    policies, _ = grid.tasks_by(_policy)
+    if not (policies[grid.task[case.in_span]] >= 0).any():
         return Measurement("scheduling policies were not recorded", None, "cores", "samples", "nothing")
-    best = grid.hottest_group(
-        case.in_span, lambda t: f"{t.tid}" if t.policy in REAL_TIME and not is_kernel_thread(t) else None
-    )
+    best = grid.hottest_group(case.in_span, _real_time_thread)
     used = 0.0 if best is None else best[1] / grid.hz / case.seconds
     return cpu_used("no real-time task used more than {}", used, False if used < REAL_TIME_RATIO / 2 else None)
+
+
+def _policy(task: SampledTask) -> str | None:
+    return None if task.policy is None else str(task.policy)
+
+
+def _real_time_thread(task: SampledTask) -> str | None:
+    return f"{task.tid}" if task.policy in REAL_TIME and not is_kernel_thread(task) else None
 
 
 PATTERN = Pattern(

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
+
 from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
 from zombiescope.diagnosis.carriers import CARRIER_UNITS
@@ -145,9 +147,9 @@ def _native_caller(case: Case) -> str | None:
 
 def _task_row(case: Case, pid: int | None) -> dict[str, str]:
     """The last that was recorded of a process, whichever of its threads it was recorded of."""
-    facts = case.facts
-    rows = columns.records(facts.recording.table("tasks", facts.start_us, facts.end_us, ("pid", "cmdline", "exe")))
-    mine = [row for row in rows if row["pid"] == pid]
+    rows = case.facts.programs
+    is_mine = columns.present(rows.column("pid")) & (columns.numbers(rows.column("pid")) == pid)
+    mine = columns.records(columns.take(rows, np.flatnonzero(is_mine)))
     return {name: str(row[name]) for row in mine for name in ("cmdline", "exe") if row[name]}
 
 

@@ -20,7 +20,7 @@ other, and is reported only when a pattern is confirmed that explains it, or whe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -92,13 +92,24 @@ class _Hog(NamedTuple):
 
 
 class _Grouped(NamedTuple):
-    """All samples by one level: the group of each, and [group, quarter of a second] counts."""
+    """All samples by one level: [group, quarter of a second] counts, and which samples of the kernel are of each group:
+    those of one stand together in the order of time, so that a hog costs its own samples and not everybody's."""
 
     level: str
     names: list[str]
-    group: Ints
     kernel: Ints
     everything: Ints
+    samples: Ints
+    first: Ints
+    """Where those of each group begin, and where the last one's end."""
+
+    def of(self, grid: SampleGrid, number: int, first_bin: int, end_bin: int) -> Ints:
+        """The samples of a group in these quarters of a second."""
+        mine = self.samples[self.first[number] : self.first[number + 1]]
+        span_us = (grid.start_us + first_bin * BIN_US, grid.start_us + end_bin * BIN_US)
+        begin, end = np.searchsorted(grid.time_us[mine], span_us)
+        chosen: Ints = mine[begin:end]
+        return chosen
 
 
 def find(facts: Facts) -> Iterator[Symptom]:
@@ -136,7 +147,10 @@ def _is_news(hog: _Hog, judged: list[_Hog]) -> bool:
 def _grouped(grid: SampleGrid, level: str, key: Key) -> _Grouped:
     group, names = grid.groups(key)
     kernel = grid.per_bin(group, len(names), grid.in_kernel)
-    return _Grouped(level, names, group, kernel, grid.per_bin(group, len(names), np.ones(len(grid), bool)))
+    everything = grid.per_bin(group, len(names), np.ones(len(grid), bool))
+    inside = np.flatnonzero(grid.in_kernel & (group >= 0))
+    inside = inside[np.argsort(group[inside], kind="stable")]
+    return _Grouped(level, names, kernel, everything, inside, np.searchsorted(group[inside], np.arange(len(names) + 1)))
 
 
 def _add(grid: SampleGrid, found: list[_Hog], grouped: _Grouped, least: float, bins: int) -> None:
@@ -147,7 +161,7 @@ def _add(grid: SampleGrid, found: list[_Hog], grouped: _Grouped, least: float, b
 
 
 def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Iterator[_Hog]:
-    level, names, group, kernel, everything = grouped
+    names, kernel, everything = grouped.names, grouped.kernel, grouped.everything
     if not names:
         return
     in_a_window = moving_sum(kernel, bins)
@@ -159,35 +173,26 @@ def _hogs(grid: SampleGrid, grouped: _Grouped, least: float, bins: int) -> Itera
             if samples < MOSTLY_KERNEL * everything[number, first:end].sum():
                 continue
             peak = float(in_a_window[number, max(0, first - bins) : last].max()) * least / enough
-            hog = _hog(grid, (level, names[number]), (first, end), group, [number], peak)
+            mine = grouped.of(grid, number, first, end)
+            hog = _hog(grid, (grouped.level, names[number]), (first, end), mine, peak)
             if hog is not None:
                 yield hog._replace(onset=_onset(kernel[number], first, least * grid.hz))
 
 
-def _hog(
-    whole: SampleGrid,
-    whose: tuple[str, str],
-    bins: tuple[int, int],
-    group: Ints,
-    mine: Sequence[int] | Ints,
-    peak: float,
-) -> _Hog | None:
-    """Of the samples whose group is one of `mine`."""
+def _hog(grid: SampleGrid, whose: tuple[str, str], bins: tuple[int, int], chosen: Ints, peak: float) -> _Hog | None:
+    """Of these samples, all of which are the kernel's."""
     first, end = bins
-    span_us = whole.start_us + first * BIN_US, whole.start_us + end * BIN_US
-    grid = whole.between(*span_us)  # a large node has a thousand of them in a look
-    chosen = np.isin(group[whole.part(*span_us)], mine) & grid.in_kernel
     hottest = grid.hottest_task(chosen)
     if hottest is None:
         return None
-    samples = int(np.count_nonzero(chosen))
-    ratio = samples / grid.hz / ((end - first) * BIN_US / 1e6)
+    samples, seconds = len(chosen), (end - first) * BIN_US / 1e6
+    ratio = samples / grid.hz / seconds
     cpus, on = np.unique(grid.cpu[chosen], return_counts=True)
     home = frozenset(cpus[4 * on >= samples].tolist())
     cores = tuple(int(cpu) for cpu in cpus if cpu >= 0)
     tasks = [grid.task_of(task) for task in np.unique(grid.task[chosen]).tolist()]
     pids = len({task.pid for task in tasks})
-    scattered = whose[0] in (COMM, OWNER) and is_scattered(grid, chosen, (end - first) * BIN_US / 1e6)
+    scattered = whose[0] in (COMM, OWNER) and is_scattered(grid, chosen, seconds)
     return _Hog(
         *whose, first, end, samples, ratio, peak, hottest[0], cores, len(tasks), pids, home=home, scattered=scattered
     )
@@ -245,7 +250,9 @@ def _together(grid: SampleGrid, grouped: _Grouped, before: npt.NDArray[np.float6
         first, end = _trimmed(beyond, first, last + SECOND_BINS - 1, enough / SECOND_BINS / 2)
         kernel, everything = (counts[grown, first:end].sum() for counts in (grouped.kernel, grouped.everything))
         peak = float(in_a_second[max(0, first - SECOND_BINS) : last].max()) / grid.hz
-        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), grouped.group, np.flatnonzero(grown), peak)
+        parts = [grouped.of(grid, number, first, end) for number in np.flatnonzero(grown).tolist()]
+        mine = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        hog = _hog(grid, (EVERYBODY, EVERYBODY), (first, end), mine, peak)
         if hog is not None and kernel >= MOSTLY_KERNEL * everything and not _has_hog(full, hog, kinds):
             earlier = float(before[grown].sum()) * SECOND_BINS / grid.hz
             yield hog._replace(kinds=kinds, new=True, usual=earlier)
