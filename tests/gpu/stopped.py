@@ -51,7 +51,7 @@ def driver_says() -> dict[str, Any]:
     """Of the first GPU, over COUNTED_S; what a call refuses is its error."""
     from zombiescope.kernel import nvml_codes as codes
     from zombiescope.kernel.nvml import Library, NvmlError
-    from zombiescope.store.gpu_clocks import is_cool, is_low
+    from zombiescope.store.gpu_rules import is_cool, is_low
 
     library = Library()
     library.start()

@@ -13,7 +13,7 @@ from tests.helpers.zombies import zombie_farm
 
 from zombiescope.kernel.cgroup_dying import held
 from zombiescope.query.cgroups import cgroups
-from zombiescope.query.series import last_by_key
+from zombiescope.query.node_counters import last_by_key
 from zombiescope.recorder.dying import MANY
 from zombiescope.store.reader import open_recording
 

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 import pytest
 
 from zombiescope._native import elf_build_id
-from zombiescope.symbols import maps, procmap, resolver
+from zombiescope.symbols import maps, resolver
+from zombiescope.symbols import process as procmap
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import Mappings
-from zombiescope.symbols.process import LiveProcess
-from zombiescope.symbols.procmap import CHANGED_AFTER_S, FIRST_WAIT_S, ProcessMaps
+from zombiescope.symbols.process import CHANGED_AFTER_S, FIRST_WAIT_S, LiveProcess, ProcessMaps
 from zombiescope.symbols.resolver import EXITED, UNREADABLE, Frame, UserSymbols
 
 pytestmark = pytest.mark.kernel
@@ -225,7 +225,7 @@ def test_maps_are_not_read_again_for_every_address_that_is_nowhere(
     monkeypatch.setattr(ProcessMaps, "queries", False)
     process = LiveProcess(start(build(PROGRAM)).pid)
     now_s = time.monotonic()
-    monkeypatch.setattr("zombiescope.symbols.procmap.time.monotonic", lambda: now_s)
+    monkeypatch.setattr("zombiescope.symbols.process.time.monotonic", lambda: now_s)
     reads: list[float] = []
     really_read = maps.read
 

@@ -22,9 +22,8 @@ from zombiescope.store import columns, schema
 from zombiescope.store.compact import compact
 from zombiescope.store.reader import open_recording
 from zombiescope.store.stacks import is_named
-from zombiescope.symbols.frame_tables import FrameTables
+from zombiescope.symbols.frame_tables import CopiedStacks, FrameTables
 from zombiescope.symbols.resolver import live_symbols
-from zombiescope.symbols.unwinding import CopiedStacks
 
 pytestmark = pytest.mark.kernel
 

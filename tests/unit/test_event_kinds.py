@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.kernel.log_formats import FORMATS
-from zombiescope.query import event_kinds
+from zombiescope.query import events
 from zombiescope.store.event import KINDS
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"
@@ -198,7 +198,7 @@ def test_every_kind_that_is_made_is_known() -> None:
 
 def test_every_known_kind_is_made_somewhere() -> None:
     assert KINDS - found().keys() - {"mark"} == set()
-    assert event_kinds.known() == KINDS | {line.kind for line in FORMATS}
+    assert events.known_kinds() == KINDS | {line.kind for line in FORMATS}
 
 
 def test_the_scan_finds_what_hid_before() -> None:
@@ -215,4 +215,4 @@ def test_the_scan_reads_the_places_of_the_fields() -> None:
 def test_events_and_the_tab_key_take_every_kind() -> None:
     from zombiescope.cli import completion
 
-    assert event_kinds.known() == set(completion.kinds(""))
+    assert events.known_kinds() == set(completion.kinds(""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from zombiescope.query.event_kinds import known
+from zombiescope.query.events import known_kinds as known
 
 ROOT = Path(__file__).parents[2]
 PAGES: dict[Path, str] = runpy.run_path(str(ROOT / "scripts" / "reference_pages.py"))["pages"]()

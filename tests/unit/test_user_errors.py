@@ -10,7 +10,7 @@ import pytest
 
 from zombiescope.audit.catalogue import CatalogueError
 from zombiescope.base.errors import UserError
-from zombiescope.store.lock import AlreadyRecordingError
+from zombiescope.store.node_directory import AlreadyRecordingError
 from zombiescope.store.store import NotARecordingError, open_store
 
 SOURCE = Path(__file__).parents[2] / "src" / "zombiescope"

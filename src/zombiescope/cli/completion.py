@@ -24,7 +24,7 @@ def severities(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[str]:
-    from zombiescope.query.event_kinds import known
+    from zombiescope.query.events import known_kinds as known
 
     return _starting(known(), incomplete)
 

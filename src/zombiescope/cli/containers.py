@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from zombiescope.documents.containers import ContainerList
-    from zombiescope.query.container_loops import Loop
+    from zombiescope.query.container_families import Loop
     from zombiescope.query.containers import Container
     from zombiescope.questions.window import Window
 
@@ -159,7 +159,7 @@ def _row(one: Container, window: Window, width: int) -> list[str]:
 
 
 def _asker(one: Container, wide: bool) -> list[str]:
-    from zombiescope.query.container_loops import requester_words
+    from zombiescope.query.container_families import requester_words
 
     words = requester_words(one.requester, one.requester_unit) or one.owner or ""
     return [_cut(printable(words), _BY_WIDTH)] if wide else []

@@ -12,7 +12,7 @@ from zombiescope.cli.output import Csv, Json, command_line, console, examples, n
 from zombiescope.cli.quantities import duration_s, human_s, within
 from zombiescope.cli.recording_argument import Dir, Node, opened
 from zombiescope.questions.views import GpuQuestion
-from zombiescope.store import gpu_release, locate
+from zombiescope.store import gpu_rules, locate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ def command(
     program's own time on the host + unused + unknown. What is not known is shown, and never spread over the rest.
     """
     if release is not None:
-        _release(within(duration_s(release), 1, gpu_release.MOST_S, "1s to 1h"))
+        _release(within(duration_s(release), 1, gpu_rules.MOST_S, "1s to 1h"))
         return
     with opened(directory, node) as recording:
         from zombiescope.documents.gpu import answer
@@ -75,7 +75,7 @@ def _release(lasts_s: float) -> None:
     if recorder is None:
         raise Failure("no recorder is running on this machine", "then nothing of ours has the driver open")
     try:
-        gpu_release.request(locate.runtime_directory(), time.time() + lasts_s)
+        gpu_rules.request(locate.runtime_directory(), time.time() + lasts_s)
     except OSError as error:
         raise Failure(f"the recorder does not answer: {error.strerror}", "run it as root") from error
     note(f"the recorder (pid {recorder.pid}) closes the GPU driver within two seconds, for {human_s(lasts_s)}")

@@ -102,7 +102,7 @@ def _node_name(name: str | None) -> str | None:
 
 
 def _known_format(name: str | None) -> Any:
-    from zombiescope.imports import formats
+    from zombiescope.imports import inputs as formats
 
     if name is not None and name not in get_args(formats.FileFormat):
         raise typer.BadParameter(f"--format {name!r} is not known; it is one of {', '.join(formats.FORMATS)}")

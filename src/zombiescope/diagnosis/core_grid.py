@@ -18,7 +18,7 @@ from zombiescope.diagnosis.thresholds import SAMPLE_GAP_LONG_US, SAMPLE_GAP_SLAC
 from zombiescope.model.modes import MODES
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
-from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES
+from zombiescope.store.thresholds import BUSY_MODES, KERNEL_MODES
 
 COUNTS = (
     "samples", "idle_samples", "expected_samples", "softirq_net_rx", "softirq_net_tx", "softirq_timer", "softirq_rcu",

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.diagnosis.dictionaries import Dictionaries, SeriesName
 from zombiescope.diagnosis.thresholds import COUNTER_LATE_US
-from zombiescope.query.counter_sums import CounterSums
-from zombiescope.query.series import last_by_key, last_value
+from zombiescope.query.node_counters import CounterSums, last_by_key, last_value
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording
 

@@ -29,8 +29,7 @@ from zombiescope.query.cgroups import CgroupHistory, CgroupsView
 from zombiescope.query.containers import Container, containers
 from zombiescope.query.disks import DiskHistory, disks
 from zombiescope.query.events import events
-from zombiescope.query.gpu_tenants import Tenant, tenants
-from zombiescope.query.gpu_use import GpuSeries
+from zombiescope.query.gpu_use import GpuSeries, Tenant, tenants
 from zombiescope.query.python import PythonThread, threads
 from zombiescope.query.waiting import Served, WaitingTask, served, waiting
 from zombiescope.store import columns

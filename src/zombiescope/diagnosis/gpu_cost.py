@@ -20,7 +20,7 @@ from zombiescope.diagnosis.hog import cores_of
 from zombiescope.diagnosis.incident import Cause
 from zombiescope.diagnosis.tenant_names import TenantNames
 from zombiescope.diagnosis.thresholds import HOG_CORE_SHARE, UNCONFIRMED_MOST
-from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.query.gpu_use import Tenant
 
 
 def cost_of(case: Case, cause: Cause | None) -> GpuCost | None:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from zombiescope.diagnosis.thresholds import GPU_ASKED_EVERY_US, GPU_LEAST_LOST_S, GPU_PAST_US
-from zombiescope.query.gpu_tenants import Tenant
-from zombiescope.query.gpu_use import Fall, GpuSeries, fall
+from zombiescope.query.gpu_use import Fall, GpuSeries, Tenant, fall
 
 Measure = Literal["utilisation", "power_w"]
 Because = Literal["waited", "throttled", "itself", "job", "unknown"]

@@ -41,8 +41,7 @@ from zombiescope.diagnosis.thresholds import (
     TRAINER_NO_CPU_MOST,
     TRAINER_NO_CPU_RATIO,
 )
-from zombiescope.query.gpu_tenants import Tenant
-from zombiescope.query.gpu_use import Floats, GpuSeries, falls
+from zombiescope.query.gpu_use import Floats, GpuSeries, Tenant, falls
 from zombiescope.query.python import Doing, PythonFrame, PythonThread, own
 from zombiescope.store.columns import Mask
 from zombiescope.store.hangs import ASLEEP, STOPPED, SUSPENDED

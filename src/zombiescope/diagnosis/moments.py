@@ -37,8 +37,7 @@ from zombiescope.store import columns
 from zombiescope.store.core_lists import LEFT_OUT, listed
 from zombiescope.store.event import Event
 from zombiescope.store.reader import Recording
-from zombiescope.store.saturation import KERNEL_MODES, SATURATED_RATIO
-from zombiescope.store.thresholds import HOLE_US, STOLEN_RATIO
+from zombiescope.store.thresholds import HOLE_US, KERNEL_MODES, SATURATED_RATIO, STOLEN_RATIO
 
 MOST_MOMENTS = 16
 QUIET_LOOKS = 4

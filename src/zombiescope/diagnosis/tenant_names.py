@@ -7,7 +7,7 @@ people's, so they are bounded here and escaped where they are printed.
 from __future__ import annotations
 
 from zombiescope.diagnosis.facts import Facts
-from zombiescope.query.gpu_tenants import Tenant
+from zombiescope.query.gpu_use import Tenant
 from zombiescope.store import columns
 
 MOST = 60

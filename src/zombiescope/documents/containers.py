@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from zombiescope.query.container_families import Family, families
-from zombiescope.query.container_loops import Loop, loops
+from zombiescope.query.container_families import Family, Loop, families, loops
 from zombiescope.query.containers import Container, containers
 from zombiescope.questions.views import ContainersQuestion
 from zombiescope.questions.window import Window

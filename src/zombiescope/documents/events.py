@@ -9,8 +9,7 @@ from typing import Any
 
 from zombiescope.base.errors import QuestionError
 from zombiescope.kernel import xid
-from zombiescope.query import event_kinds
-from zombiescope.query.events import events, of_frame
+from zombiescope.query.events import events, known_kinds, of_frame
 from zombiescope.questions.views import EventsQuestion
 from zombiescope.questions.window import Window
 from zombiescope.store.event import Event
@@ -44,11 +43,11 @@ def answer(recording: Recording, question: EventsQuestion, *, past: bool = True)
 
 def refuse_unknown_kinds(recording: Recording, question: EventsQuestion) -> None:
     """What neither this version writes nor the recording holds is a mistake. Raises QuestionError."""
-    unknown = [kind for kind in question.kind if kind not in event_kinds.known()]
+    unknown = [kind for kind in question.kind if kind not in known_kinds()]
     held = set(recording.table("events", columns=["kind"]).column("kind").to_pylist()) if unknown else set()
     for kind in unknown:
         if kind not in held:
-            near = get_close_matches(kind, sorted({*event_kinds.known(), *filter(None, held)}), 3)
+            near = get_close_matches(kind, sorted({*known_kinds(), *filter(None, held)}), 3)
             said = f"did you mean {' or '.join(near)}?" if near else f"here are {', '.join(sorted(filter(None, held)))}"
             raise QuestionError(f"there is no kind of event called {kind!r}", said, option="kind")
 

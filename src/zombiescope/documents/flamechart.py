@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.base.errors import QuestionError
-from zombiescope.documents.columns import Columns
-from zombiescope.documents.function_table import FunctionTable
+from zombiescope.documents.columns import Columns, FunctionTable
 from zombiescope.documents.selection import Load, load_stacks, profile
 from zombiescope.query.flamechart import Chart, chart
 from zombiescope.questions.views import FlamechartQuestion

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from zombiescope.documents.columns import Columns
-from zombiescope.documents.function_table import NONE, FunctionTable
+from zombiescope.documents.columns import NONE, Columns, FunctionTable
 from zombiescope.documents.selection import Load, Profile, load_stacks, profile
-from zombiescope.query import flame, grouping, pruning, stacks, svg
+from zombiescope.query import flame, groups, stacks, svg
 from zombiescope.query.flame import Tree
 from zombiescope.query.levels import Level
 from zombiescope.query.selection import Selection
@@ -58,8 +57,8 @@ class Flamegraph:
         """Without what would make a file of this kind too large, as long as nobody says what is to be left out."""
         if self.question.prune is not None:
             return self.tree
-        costs = svg.frame_bytes(self.tree) if kind == "svg" else pruning.json_bytes(self.tree)
-        return pruning.within(self.tree, costs, pruning.FILE_BYTES - _FRAME_BYTES)
+        costs = svg.frame_bytes(self.tree) if kind == "svg" else flame.json_bytes(self.tree)
+        return flame.prune(self.tree, costs, flame.FILE_BYTES - _FRAME_BYTES)
 
     def document(self) -> dict[str, Any]:
         return document(self.selection.recording.name, self.window, self._other, self.tree_for("json"))
@@ -68,7 +67,7 @@ class Flamegraph:
         """For the page, which asks for a number of nodes and draws what it needs of them."""
         nodes, prune = self.question.nodes, self.question.prune
         tree = self._folded(min(UNSEEN_RATIO, 0.2 / nodes) if prune is None else prune)
-        tree = pruning.within(tree, np.ones(len(tree.value)), nodes)
+        tree = flame.prune(tree, np.ones(len(tree.value)), nodes)
         return columns(self.selection.recording, self.window, self._other, tree, invert=self.question.invert)
 
     @property
@@ -84,10 +83,10 @@ class Flamegraph:
 
     def _grouped(self, by: Level, below_ratio: float) -> Tree:
         invert = self.question.invert
-        known, counts = grouping.grouped(self.selection, by, invert=invert)
+        known, counts = groups.grouped(self.selection, by, invert=invert)
         base = None
         if self.reference is not None and self.reference.selection is not None:
-            there, in_base = grouping.grouped(self.reference.selection, by, invert=invert)
+            there, in_base = groups.grouped(self.reference.selection, by, invert=invert)
             base = stacks.behind(known, in_base)
             counts, known = stacks.in_front(counts, there), stacks.joined(known, there)
         return flame.fold(known, counts, base, invert=invert, below_ratio=below_ratio)

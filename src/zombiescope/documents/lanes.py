@@ -21,7 +21,7 @@ from zombiescope.store import columns
 from zombiescope.store.columns import Ints
 from zombiescope.store.event import Event
 from zombiescope.store.reader import Recording
-from zombiescope.store.unsampled import all_gaps
+from zombiescope.store.gaps import all_gaps
 
 MOST_EVENTS = 2_000
 MOST_MARKS = 500

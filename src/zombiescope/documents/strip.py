@@ -7,9 +7,8 @@ import pyarrow as pa
 from zombiescope.documents.columns import Columns
 from zombiescope.documents.selection import selected
 from zombiescope.model.modes import DRAWN_MODES
-from zombiescope.query import core_ticks
 from zombiescope.query.selection import Filters
-from zombiescope.query.strip import STORED, strip
+from zombiescope.query.strip import STORED, core_ticks, strip
 from zombiescope.questions.views import SeriesQuestion
 from zombiescope.questions.window import Window
 from zombiescope.store import schema
@@ -46,5 +45,5 @@ def _sampled(recording: Recording, window: Window) -> list[pa.Table] | None:
     """Ticks made of the samples; None where there are counters, or neither."""
     if "imported" not in recording.node or any(part.count(schema.CORES) for part in recording.parts):
         return None
-    ticks = core_ticks.ticks(selected(recording, window, Filters(idle=True)), STORED)
+    ticks = core_ticks(selected(recording, window, Filters(idle=True)), STORED)
     return None if ticks is None else [ticks]

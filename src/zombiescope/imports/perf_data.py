@@ -16,7 +16,7 @@ from typing import BinaryIO
 from zombiescope._native import UNWOUND, PerfStream
 from zombiescope.imports import perf_header
 from zombiescope.imports.clock import Clock
-from zombiescope.imports.formats import PERF_DATA
+from zombiescope.imports.inputs import PERF_DATA
 from zombiescope.imports.kernel_names import KernelNames
 from zombiescope.imports.perf_header import HeaderError, PerfHeader
 from zombiescope.imports.perf_session import HeaderRecords, PerfSession, symbols_for

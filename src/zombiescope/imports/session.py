@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zombiescope.base import json as _json
 from zombiescope.base.errors import UserError
-from zombiescope.imports import clock, formats, proc_cgroups
+from zombiescope.imports import clock, proc_cgroups
+from zombiescope.imports import inputs as formats
 from zombiescope.imports.clock import FileClock
-from zombiescope.imports.formats import FileFormat
-from zombiescope.imports.inputs import Input, UnusableError, expand, look, script_clock
+from zombiescope.imports.inputs import FileFormat, Input, UnusableError, expand, look, script_clock
 from zombiescope.imports.perf_script import PerfScriptImport
 from zombiescope.imports.rows import ImportReport, SampleRows
 from zombiescope.imports.stream import Stream, text_of
 from zombiescope.imports.writer import ImportWriter
 from zombiescope.store import layout, locate, schema
-from zombiescope.store.lock import AlreadyRecordingError, Lock
+from zombiescope.store.node_directory import AlreadyRecordingError, Lock
 
 if TYPE_CHECKING:
     from zombiescope.imports.perf_data import PerfDataImport

@@ -2,7 +2,7 @@
 
 /proc/stat counts timer ticks, and a core that had its interrupts off is given the ticks that it missed when they are on
 again: of such a second a core reads 1.16 s. What the kernel took stands as it is, up to the whole; it is what this is
-about, and whether a core was lost is decided by it (store/saturation.py). Programs and stolen time share what is
+about, and whether a core was lost is decided by it (store/thresholds.py). Programs and stolen time share what is
 left, and idleness the rest. The one rule: `cores`, `top`, `check`, the strip and the worst second say what is computed
 here.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from zombiescope.store.saturation import KERNEL_MODES
+from zombiescope.store.thresholds import KERNEL_MODES
 
 ORDER = (KERNEL_MODES, ("user", "nice", "steal"), ("iowait", "idle"))
 Share = TypeVar("Share")

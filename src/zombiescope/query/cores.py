@@ -1,7 +1,7 @@
 """Each core over any window: `mpstat -P ALL` for the past, and the longest time it was held by the kernel.
 
 Read from the table `cores`. Ratios are parts of the elapsed time, 0 to 1; None where a mode was not
-measured. A tick belongs to the window when it ends in it. What "saturated" means stands in saturation.py; a
+measured. A tick belongs to the window when it ends in it. What "saturated" means stands in thresholds.py; a
 hole in the data ends a run.
 
 Cost: one pass over the ticks, part by part; memory does not grow with the window.
@@ -24,7 +24,7 @@ from zombiescope.query.core_shares import fitted
 from zombiescope.store import columns
 from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.reader import Recording
-from zombiescope.store.saturation import BUSY_MODES, KERNEL_MODES, SATURATED_RATIO, ticks_judged_together
+from zombiescope.store.thresholds import BUSY_MODES, KERNEL_MODES, SATURATED_RATIO, ticks_judged_together
 
 _COLUMNS = ("time", "interval_us", "cpu", *(f"{mode}_ms" for mode in MODES))
 

@@ -7,12 +7,14 @@ nothing heavy.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.base import json as _json
 from zombiescope.base.severity import rank
+from zombiescope.kernel.log_formats import FORMATS
 from zombiescope.store import schema
-from zombiescope.store.event import Event
+from zombiescope.store.event import KINDS, Event
 from zombiescope.store.log import LogFrame
 
 if TYPE_CHECKING:
@@ -67,3 +69,41 @@ def _fields(text: str | None) -> dict[str, Any]:
     except ValueError:
         return {"unreadable": text}
     return fields if isinstance(fields, dict) else {"unreadable": text}
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
+# The kinds of events that there are: whoever asks for one that does not exist has mistyped it.
+
+
+def known_kinds() -> frozenset[str]:
+    """All that a recorder of this version can write."""
+    return KINDS | {line.kind for line in FORMATS}
+
+
+# --- restarts ---------------------------------------------------------------------------------------------------------
+# Services that were restarted in a window, from its events.
+
+
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """`so_far` counts since somebody last started the unit by hand."""
+
+    unit: str
+    times: int
+    so_far: int | None
+    text: str
+    first_us: int
+    last_us: int
+
+
+def restarts(events: Iterable[Event]) -> tuple[Restarts, ...]:
+    """Of each unit, most often first."""
+    found: dict[str, Restarts] = {}
+    for event in events:
+        if event.kind == "unit_restart":
+            unit = str(event.fields.get("unit") or "?")
+            before = found.get(unit)
+            times = (before.times if before else 0) + int(event.fields.get("delta") or 1)
+            first_us = before.first_us if before else event.at_us
+            found[unit] = Restarts(unit, times, event.fields.get("n_restarts"), event.text, first_us, event.at_us)
+    return tuple(sorted(found.values(), key=lambda one: -one.times))

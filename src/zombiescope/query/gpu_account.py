@@ -26,8 +26,7 @@ from zombiescope.base.time import HOUR_US, SECOND_US
 from zombiescope.model.answer import HIDDEN, Field
 from zombiescope.query import activity, gpu_use
 from zombiescope.query.activity import CELLS, Activity
-from zombiescope.query.gpu_tenants import Tenant, tenants
-from zombiescope.query.gpu_use import SLOWED, GpuSeries
+from zombiescope.query.gpu_use import SLOWED, GpuSeries, Tenant, tenants
 from zombiescope.query.jobs import Job, Rank, jobs
 from zombiescope.store import columns
 from zombiescope.store.reader import Recording

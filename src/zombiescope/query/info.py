@@ -11,10 +11,9 @@ from typing import Any
 
 from zombiescope.store import schema
 from zombiescope.store.core_lists import LEFT_OUT, listed
-from zombiescope.store.gaps import Gap
+from zombiescope.store.gaps import Gap, all_gaps
 from zombiescope.store.part import Damage
 from zombiescope.store.reader import Recording
-from zombiescope.store.unsampled import all_gaps
 
 
 @dataclass(frozen=True, slots=True)

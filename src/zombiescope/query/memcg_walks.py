@@ -3,18 +3,21 @@
 Functions that step from one memory cgroup to the next, and those that add up their counters below a file that shows
 statistics. Whoever frees a page is on the same stacks, but not in these functions.
 
-WalkPeak follows a log frame by frame, without numpy or pyarrow; memcg_walk_peak.py does the same for a window.
+WalkPeak follows a log frame by frame, without numpy or pyarrow; cgroups.py does the same for a window.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from zombiescope.base.time import SECOND_US
+from zombiescope.query.memcg_cost import LEAF_GAUGES, CostVerdict, LeafCost, Load, judge
+from zombiescope.query.recent import Recent
 from zombiescope.query.segment_names import SegmentNames
 from zombiescope.store import schema
-from zombiescope.store.log import LogFrame
+from zombiescope.store.log import Block, LogFrame
 from zombiescope.store.stacks import KERNEL_KINDS
 
 STEPS = frozenset(
@@ -102,3 +105,48 @@ class WalkPeak:
             functions = (frame.name for frame in self._names.stack(stack) if frame.kind in KERNEL_KINDS)
             known = self._walks[stack] = is_walk(functions)
         return known
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+# The verdict on memory cgroups while a recording grows: the same as of a window, frame by frame and without numpy.
+
+PROBE = "probe"
+
+
+class LiveVerdict:
+    """Follows who walks and what one cgroup costs; the counts are those of `Recent`."""
+
+    def __init__(self, keep_us: int) -> None:
+        self._walks = WalkPeak(keep_us)
+        self._series: dict[int, str] = {}
+        self._leaf: dict[str, int] = {}
+
+    def update(self, frames: Iterable[LogFrame]) -> None:
+        frames = list(frames)
+        self._walks.update(frames)
+        for frame in frames:
+            for block in frame.blocks:
+                self._take(block)
+            if frame.closes:
+                self._series.clear()
+
+    def _take(self, block: Block) -> None:
+        if block.table is schema.SERIES:
+            rows = zip(*(block.column(name) for name in ("series", "source", "name")), strict=True)
+            self._series |= {number: name for number, source, name in rows if source == PROBE}
+        elif block.table is schema.COUNTERS and self._series:
+            for number, value in zip(block.column("series"), block.column("value"), strict=True):
+                if number in self._series:
+                    self._leaf[self._series[number]] = value
+
+    def verdict(self, node: dict[str, Any], recent: Recent) -> CostVerdict | None:
+        """None where they are not counted."""
+        census = recent.census()
+        if census is None or census.total is None:
+            return None
+        load = Load(
+            census.at_us, census.total, census.live, census.dying, recent.dying_per_hour(),
+            walked_cpus=self._walks.peak(hertz(node)),
+        )  # fmt: skip
+        leaf = LeafCost(*map(self._leaf.get, LEAF_GAUGES))
+        return judge(node.get("kernel"), load, leaf)

@@ -22,7 +22,7 @@ from zombiescope.query.events import of_frame
 from zombiescope.query.trend import growth
 from zombiescope.store.event import Event
 from zombiescope.store.log import Block, LogFrame
-from zombiescope.store.saturation import JUDGED_OVER_US, SATURATED_RATIO, ticks_judged_together
+from zombiescope.store.thresholds import JUDGED_OVER_US, SATURATED_RATIO, ticks_judged_together
 
 _EVENTS_KEPT = 200
 _CENSUS_KEPT = 50_000

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zombiescope.base.time import DEFAULT_HZ, SECOND_US
-from zombiescope.query import flame, heatmap, pruning
+from zombiescope.query import flame, heatmap
 from zombiescope.query.flame import Tree
 from zombiescope.query.groups import groups
 from zombiescope.query.heatmap import Heatmap
@@ -162,7 +162,7 @@ def _fixed(selections: Sequence[Selection], rows: int, counts: Ints, base: Ints 
     first = selections[0]
     thinned = kept.step > 1
     tree = flame.fold(first.stacks, counts, base, below_ratio=kept.step / total if thinned else 0.0)
-    tree = pruning.within(tree, np.ones(len(tree.value)), FEWER_NODES if thinned else MAX_NODES)
+    tree = flame.prune(tree, np.ones(len(tree.value)), FEWER_NODES if thinned else MAX_NODES)
     scalars: dict[str, Any] = {
         "total": total,
         "tick_s": TICK_US / 1e6,

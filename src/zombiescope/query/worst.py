@@ -21,8 +21,8 @@ from zombiescope.query.segment_names import NamedTask, SegmentNames
 from zombiescope.store import container_names, schema
 from zombiescope.store.container_names import NO_NAMES, ContainerNames
 from zombiescope.store.log import Block, LogFrame
-from zombiescope.store.saturation import KERNEL_COLUMNS
 from zombiescope.store.stacks import hottest_path, kernel_path
+from zombiescope.store.thresholds import KERNEL_COLUMNS
 
 if TYPE_CHECKING:
     from zombiescope.store.reader import Recording
@@ -94,7 +94,7 @@ def worst_second(recording: Recording, start_us: int | None = None, end_us: int 
 
 def _recorded_samples(recording: Recording, worst: Worst) -> list[_Sample]:
     """Who ran on the core of the worst second and in which kernel path, sample by sample."""
-    from zombiescope.query.core_samples import samples_of_core
+    from zombiescope.query.core_seconds import samples_of_core
 
     samples = samples_of_core(recording, worst.cpu, worst.from_us, worst.to_us)
     return [(task, kernel_path(frames)) for task, frames in samples]

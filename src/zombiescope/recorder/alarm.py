@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from zombiescope.base.baseline import RunningBaseline
 from zombiescope.recorder.look_schedule import MOST, LookSchedule
-from zombiescope.store.saturation import SATURATED_RATIO
 from zombiescope.store.thresholds import (
     CALLS_PER_CORE_PER_S,
     HOG_RATIO,
@@ -24,6 +23,7 @@ from zombiescope.store.thresholds import (
     MODERATE_RATIO,
     MOSTLY_KERNEL,
     REAL_TIME_RATIO,
+    SATURATED_RATIO,
     THROTTLED_PERIODS,
 )
 

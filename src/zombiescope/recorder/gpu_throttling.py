@@ -2,7 +2,7 @@
 
 Not by a power cap, which is normal at full load, and not by polled bits, which miss what is between two questions. One
 event when it begins; the next one only after it was over for QUIET_US. What the driver counts as heat is checked
-against the temperature (store/gpu_clocks.py): locked clocks are counted there, too.
+against the temperature (store/gpu_rules.py): locked clocks are counted there, too.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from zombiescope.base.severity import Severity
-from zombiescope.store.gpu_clocks import clock_text, is_cool, is_low, temperature_text
+from zombiescope.store.gpu_rules import clock_text, is_cool, is_low, temperature_text
 
 SHARE = 0.05
 """Of the time since the counters were last read."""

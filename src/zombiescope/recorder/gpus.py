@@ -20,10 +20,10 @@ from zombiescope.kernel import nvml_codes as codes
 from zombiescope.recorder.gpu_process import GpuReaderProcess, Silence
 from zombiescope.recorder.gpu_throttling import Throttling
 from zombiescope.recorder.sources import Sources
-from zombiescope.store import gpu_release, schema
+from zombiescope.store import gpu_rules, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
-from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE
+from zombiescope.store.gpu_rules import SLOWDOWN_GAUGE
 
 SOURCE = "gpu"
 LOOK_US = 60_000_000
@@ -91,7 +91,7 @@ class GpuTracker:
 
     def _follow_request(self, now_us: int) -> None:
         """A request to let go of the driver, for a reset or another driver."""
-        until_s = None if self.runtime is None else gpu_release.until_s(self.runtime, now_us / 1e6)
+        until_s = None if self.runtime is None else gpu_rules.until_s(self.runtime, now_us / 1e6)
         if until_s is None:
             if self._released_until_us:
                 self._released_until_us = 0

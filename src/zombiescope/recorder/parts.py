@@ -64,8 +64,8 @@ from zombiescope.recorder.whole_stacks import WholeStacks
 from zombiescope.store import locate, node_directory, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.health import LIVE_DIAGNOSIS
-from zombiescope.store.lock import Lock
 from zombiescope.store.loss import SAMPLES
+from zombiescope.store.node_directory import Lock
 from zombiescope.store.segment_writer import SegmentWriter
 
 LAST_WRITE_S = 5.0

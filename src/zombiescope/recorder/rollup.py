@@ -30,8 +30,8 @@ from zombiescope.recorder.tick import Tick
 from zombiescope.store import schema
 from zombiescope.store.layout import ROLLUP_FOLDER
 from zombiescope.store.log import SegmentEncoder, encode_rows
-from zombiescope.store.saturation import JUDGED_OVER_US, SATURATED_RATIO
 from zombiescope.store.segment_writer import HandOver, at_once
+from zombiescope.store.thresholds import JUDGED_OVER_US, SATURATED_RATIO
 
 UNITS_EVERY_US = 10 * MINUTE_US
 TOP_UNITS = 100

@@ -36,9 +36,8 @@ from zombiescope.recorder import reader_pipe
 from zombiescope.recorder.stack_numbers import StackNumbers
 from zombiescope.recorder.stack_thread import MOST_ROWS, MOST_THREADS, CopiedThread
 from zombiescope.symbols.frame import Frame
-from zombiescope.symbols.frame_tables import FrameTables
+from zombiescope.symbols.frame_tables import CopiedStacks, FrameTables
 from zombiescope.symbols.resolver import UserSymbols, live_symbols
-from zombiescope.symbols.unwinding import CopiedStacks
 
 CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE, CAP_SYS_ADMIN, CAP_PERFMON = 2, 19, 21, 38
 ALLOWED = 0.01

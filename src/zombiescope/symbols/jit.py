@@ -8,7 +8,7 @@ directory and not be mounted over it: a user who has a mount namespace of his ow
 which we may read and he may not.
 
 Code that a process was forked with is named in the map of its parent: what is in no file of its own is looked for in
-those of the living processes that it was forked from (forked_from.py), as far as they had been written when it was
+those of the living processes that it was forked from (jit.py), as far as they had been written when it was
 first asked for. What a parent generates later is not the child's.
 
 A file is looked at when an address is not in what is known of it, and only where it grew; each process at most every
@@ -29,7 +29,6 @@ from zombiescope._native import ElfError
 from zombiescope.base.in_root import place_in_root
 from zombiescope.symbols import maps
 from zombiescope.symbols.elf import open_elf
-from zombiescope.symbols.forked_from import ancestors
 from zombiescope.symbols.jit_files import CodeFile
 from zombiescope.symbols.process import LiveProcess
 
@@ -232,3 +231,49 @@ def identity(process_fd: int) -> _Identity | None:
         return _Identity(int(fields[b"Uid"].split()[1]), int(pid))
     except (KeyError, IndexError, ValueError):
         return None
+
+
+# --- forked from ------------------------------------------------------------------------------------------------------
+# The processes that a process was forked from, with the same program in the same memory.
+#
+# A forked worker runs code that its parent generated before the fork, and whose names are in the parent's perf map.
+# What was executed since is another program: exec gives a process a new stack at a new place, so a parent whose stack
+# begins elsewhere is none that it shares code with. Read: /proc/PID/stat, whose addresses need the right to look at a
+# process (CAP_SYS_PTRACE); without it nobody is a parent.
+
+MOST = 4
+_PARENT, _CODE, _STACK = 1, 23, 25
+"""Fields after the name: the parent, where the program's code begins, where its stack does."""
+
+
+class _Image(NamedTuple):
+    parent: int
+    code: int
+    stack: int
+
+
+def ancestors(pid: int, proc: str = "/proc") -> list[int]:
+    """The nearest first; only those that live."""
+    found: list[int] = []
+    image = _image(pid, proc)
+    while image is not None and image.stack and image.parent > 1 and len(found) < MOST:
+        parent = _image(image.parent, proc)
+        if parent is None or parent[1:] != image[1:]:
+            break
+        found.append(image.parent)
+        image = parent
+    return found
+
+
+def _image(pid: int, proc: str) -> _Image | None:
+    try:
+        fd = os.open(f"{proc}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fields = os.read(fd, 4096).rpartition(b")")[2].split()
+        return _Image(*(int(fields[at]) for at in (_PARENT, _CODE, _STACK)))
+    except (OSError, ValueError, IndexError):
+        return None
+    finally:
+        os.close(fd)

@@ -25,7 +25,7 @@ from typing import Any
 from zombiescope.base.errors import UserError
 from zombiescope.base.text import printable_lines
 from zombiescope.documents.columns import Columns
-from zombiescope.query.pruning import FILE_BYTES
+from zombiescope.query.flame import FILE_BYTES
 from zombiescope.query.sample_table import SampleTable
 
 FOLDER = Path(__file__).parent / "page"

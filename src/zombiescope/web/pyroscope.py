@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from zombiescope.base.errors import QuestionError
-from zombiescope.query import flame, pruning
+from zombiescope.query import flame
 from zombiescope.query.exports import pprof
 from zombiescope.query.exports.samples import ExportSamples
 from zombiescope.query.expression import Linear
@@ -326,7 +326,7 @@ def _folded(recordings: Recordings, asked: Mapping[str, Any], root: _Node, side:
     nodes = min(int(asked.get("max_nodes") or MOST_DEFAULT_NODES), MOST_NODES)
     for chosen in _each(recordings, asked, [str(asked.get("label_selector") or "{}")]):
         tree = flame.fold(chosen.selection.stacks, chosen.counts(), below_ratio=min(1e-5, 0.2 / max(nodes, 1)))
-        root.add(pruning.within(tree, np.ones(len(tree.value)), nodes), chosen.unit(_kind(asked)), side)
+        root.add(flame.prune(tree, np.ones(len(tree.value)), nodes), chosen.unit(_kind(asked)), side)
 
 
 def _levels(root: _Node, sides: int) -> dict[str, Any]:

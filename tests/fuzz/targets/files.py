@@ -13,7 +13,7 @@ import zstandard
 from tests.fuzz.target import Target
 from zombiescope.imports import kernel_log, mpstat, proc_cgroups
 from zombiescope.imports.collapsed import CollapsedImport, host_in
-from zombiescope.imports.formats import detect
+from zombiescope.imports.inputs import detect
 from zombiescope.imports.rows import ImportReport
 from zombiescope.imports.stream import Stream, text_of
 from zombiescope.store import schema

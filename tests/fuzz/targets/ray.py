@@ -13,7 +13,7 @@ from zombiescope.node.ray import event_files, raylet
 from zombiescope.node.ray.cluster import Cluster
 from zombiescope.node.ray.dashboard import Dashboard
 from zombiescope.node.ray.report import TEXT_CHARACTERS
-from zombiescope.store.shipping import ledger, shipper
+from zombiescope.store.shipping import shipper, spool
 
 FIXTURES = Path(__file__).parents[2] / "fixtures/ray"
 MOST_TEXT = 2 * TEXT_CHARACTERS
@@ -63,7 +63,7 @@ def receipt(data: bytes) -> None:
 
 
 def books(data: bytes) -> None:
-    ledger.parse(data)
+    spool.parse_ledger(data)
 
 
 def _files(pattern: str) -> Callable[[], list[bytes]]:

@@ -26,7 +26,7 @@ from zombiescope.base.errors import UserError
 from zombiescope.query.events import events
 from zombiescope.query.info import info
 from zombiescope.recorder import config, state
-from zombiescope.store import columns, freeze, incident_file, layout, lock, schema
+from zombiescope.store import columns, freeze, incident_file, layout, node_directory, schema
 from zombiescope.store.compact import compact
 from zombiescope.store.layout import Manifest
 from zombiescope.store.log import MAGIC, DamagedError, SegmentReader, decode_frame
@@ -165,7 +165,7 @@ def in_directory(table: schema.Table, data: bytes) -> list[str]:
 def small_files(data: bytes) -> None:
     """node.json, state.json, incidents.json, a frozen window and the lock, each with the same content."""
     with in_memory(data) as fd:
-        lock._holder(fd)
+        node_directory._holder(fd)
     node_dir = scratch() / f"{layout.NODE_FOLDER}{NODE}"
     with written("state.json", data), written(f"{layout.FROZEN_FOLDER}x.json", data), written("incidents.json", data):
         state.load(node_dir, "b")

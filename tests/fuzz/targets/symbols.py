@@ -24,7 +24,7 @@ from zombiescope._native import (
     plain_name,
 )
 from zombiescope.imports import kernel_names
-from zombiescope.symbols import debugdata, jit_files
+from zombiescope.symbols import jit_files, separate_debug
 from zombiescope.symbols.demangle import demangle
 from zombiescope.symbols.itanium_codes import MAX_TEXT
 from zombiescope.symbols.jit_files import CodeFile
@@ -108,7 +108,7 @@ def separate(data: bytes) -> None:
 
 def packed_symbols(data: bytes) -> None:
     with in_memory(data) as fd, in_memory(b"") as out:
-        length = debugdata.unpack(fd, (0, len(data)), out, max_bytes=1 << 20, max_memory_bytes=16 << 20)
+        length = separate_debug.unpack_debugdata(fd, (0, len(data)), out, max_bytes=1 << 20, max_memory_bytes=16 << 20)
         assert length == os.fstat(out).st_size
 
 

@@ -10,7 +10,7 @@ from tests.helpers.cli import Cli
 from tests.helpers.recordings import write_recording
 
 from zombiescope.kernel.log_formats import FORMATS
-from zombiescope.query import event_kinds
+from zombiescope.query import events
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_a_kind_that_does_not_exist_is_refused(home: Path) -> None:
 
 
 def test_every_kind_that_the_kernels_log_has_is_known() -> None:
-    assert {one.kind for one in FORMATS} <= event_kinds.known()
+    assert {one.kind for one in FORMATS} <= events.known_kinds()
 
 
 def test_an_incident_that_does_not_exist_is_named(home: Path) -> None:

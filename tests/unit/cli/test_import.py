@@ -19,7 +19,7 @@ from tests.helpers.cli import Cli, Done
 
 from zombiescope.cli import start
 from zombiescope.query.selection import Filters, Selection
-from zombiescope.store.lock import Lock
+from zombiescope.store.node_directory import Lock
 from zombiescope.store.reader import open_recording
 
 AT = 1_775_038_996

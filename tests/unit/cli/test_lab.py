@@ -19,9 +19,8 @@ from zombiescope.cli.lab import node_run, scenario_run, scenarios, score
 from zombiescope.cli.lab.scenario_run import Outcome, _Watched, of_document
 from zombiescope.cli.private_recorder import PrivateRecorder
 from zombiescope.lab import requirements, verdict
-from zombiescope.lab.channel import Done
 from zombiescope.lab.failure import LabError
-from zombiescope.lab.node import LabNode
+from zombiescope.lab.node import Done, LabNode
 from zombiescope.lab.scenario import Scenario, by_id, every
 
 

@@ -12,7 +12,7 @@ from tests.helpers.cli import Cli
 
 from zombiescope.cli.failure import Failure
 from zombiescope.cli.lab import healthy_hours, width_score, widths
-from zombiescope.lab import run_file, score_widths
+from zombiescope.lab import scenario_run, score_widths
 from zombiescope.lab.frame_replay import FrameReplay
 from zombiescope.lab.wide import widen
 from zombiescope.store.reader import open_recording
@@ -103,11 +103,11 @@ def test_an_hour_is_looked_at_every_minute_at_each_width_that_is_wide_enough() -
 
 
 def test_a_kept_recording_says_when_it_hurt(tmp_path: Path) -> None:
-    assert run_file.read_span(tmp_path / "nothing") is None
-    run_file.write(tmp_path / "kept", "fork-storm", 5, 9)
-    assert run_file.read_span(tmp_path / "kept") == (5, 9)
-    (tmp_path / "kept" / run_file.FILE).write_text("[]")
-    assert run_file.read_span(tmp_path / "kept") is None
+    assert scenario_run.read_span(tmp_path / "nothing") is None
+    scenario_run.write_span(tmp_path / "kept", "fork-storm", 5, 9)
+    assert scenario_run.read_span(tmp_path / "kept") == (5, 9)
+    (tmp_path / "kept" / scenario_run.FILE).write_text("[]")
+    assert scenario_run.read_span(tmp_path / "kept") is None
 
 
 @pytest.mark.parametrize("text", ["", "many", "0", "2,,3"])

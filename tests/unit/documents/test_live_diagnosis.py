@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 
 from zombiescope.documents import incidents as incident_documents
-from zombiescope.documents.live_diagnosis import Outage, outage
+from zombiescope.documents.incidents import Outage, outage
 from zombiescope.questions.window import Window
 from zombiescope.store.reader import open_recording
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.imports import docker_events, formats
+from zombiescope.imports import docker_events, inputs
 from zombiescope.imports.rows import ImportReport
 from zombiescope.store import schema
 
@@ -58,4 +58,4 @@ def test_a_code_or_a_name_that_is_none_is_left_out() -> None:
 
 
 def test_the_file_is_recognised() -> None:
-    assert formats.detect("\n".join(event("start", at) for at in range(1, 9)).encode()) == "docker-events"
+    assert inputs.detect("\n".join(event("start", at) for at in range(1, 9)).encode()) == "docker-events"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zombiescope.imports.formats import detect
+from zombiescope.imports.inputs import detect
 from zombiescope.imports.perf_data import is_perf_data
 
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from zombiescope.lab import guest_agent
-from zombiescope.lab.channel import Channel
 from zombiescope.lab.failure import LabError
+from zombiescope.lab.node import Channel
 
 
 @pytest.fixture

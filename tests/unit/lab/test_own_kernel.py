@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.helpers.cli import Cli
 
-from zombiescope.lab import accelerator, boot_files, debian, node, programs
+from zombiescope.lab import boot_files, debian, node, programs
+from zombiescope.lab import qemu as accelerator
 from zombiescope.lab.boot_files import BUILT_IN, image_release
 from zombiescope.lab.failure import LabError
 from zombiescope.lab.image import Image

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from zombiescope.base.time import MINUTE_US, SECOND_US
-from zombiescope.query.container_families import families
-from zombiescope.query.container_loops import exit_words, loops
+from zombiescope.query.container_families import exit_words, families, loops
 from zombiescope.query.containers import Container
 
 JOB = Container("", name="job", image="job:1", namespace="ci", runtime="containerd")

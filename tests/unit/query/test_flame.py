@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.helpers.made import Sample, opened
 
 from zombiescope.documents import flamegraph
-from zombiescope.query import flame, pruning, terminal
+from zombiescope.query import flame, terminal
 from zombiescope.query.flame import Tree
 from zombiescope.query.selection import Selection
 from zombiescope.query.stacks import UNKNOWN, Function, Stacks
@@ -93,7 +93,7 @@ def test_a_stack_of_any_depth_is_drawn_to_a_depth() -> None:
     lines = terminal.plain(terminal.flamegraph(tree, 80)).splitlines()
     assert len(lines) == flame.MAX_NESTED + 2
     assert lines[-1] == "... and 99,600 levels below"
-    assert len(pruning.within(tree, np.ones(len(tree.value)), 10.0).value) == 10
+    assert len(flame.prune(tree, np.ones(len(tree.value)), 10.0).value) == 10
 
 
 def test_what_is_too_narrow_is_left_out_and_counted() -> None:

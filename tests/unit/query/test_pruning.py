@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.query.test_flame import SAMPLED, counts, known, paths
 
-from zombiescope.query import flame, pruning, svg
+from zombiescope.query import flame, svg
 from zombiescope.query.flame import Tree
 from zombiescope.query.stacks import UNKNOWN, Function, Stacks
 
@@ -26,12 +26,12 @@ def large(names: int = 40, stacks: int = 6000, differs: bool = False, letters: i
 
 def test_what_fits_is_left_as_it_is() -> None:
     tree = flame.fold(known("main;a", "main;b"), counts(3, 5), below_ratio=0)
-    assert pruning.within(tree, np.ones(4), 4) is tree
+    assert flame.prune(tree, np.ones(4), 4) is tree
 
 
 def test_the_narrowest_go_first_and_are_counted() -> None:
     tree = flame.fold(known("main;a", "main;b;c", "main;d"), counts(90, 7, 3), below_ratio=0)
-    small = pruning.within(tree, np.ones(6), 5)
+    small = flame.prune(tree, np.ones(6), 5)
     assert paths(small) == {
         "all": (100, 0), "main": (100, 0), "main;a": (90, 90), "main;b": (7, 0), "main;b;c": (7, 7),
     }  # fmt: skip
@@ -42,14 +42,14 @@ def test_the_narrowest_go_first_and_are_counted() -> None:
 
 def test_nodes_of_one_width_do_not_all_go() -> None:
     tree = flame.fold(known("a;b", "c;d", "e;f"), counts(5, 5, 5), below_ratio=0)
-    small = pruning.within(tree, np.ones(7), 5)
+    small = flame.prune(tree, np.ones(7), 5)
     assert set(paths(small)) == {"all", "a", "c", "e", "a;b"}
     assert (small.pruned.branches, small.pruned.samples) == (2, 10)
 
 
 def test_the_root_stays_whatever_it_costs() -> None:
     tree = flame.fold(known("a;b"), counts(5), below_ratio=0)
-    assert paths(pruning.within(tree, np.full(3, 100.0), 1)) == {"all": (5, 0)}
+    assert paths(flame.prune(tree, np.full(3, 100.0), 1)) == {"all": (5, 0)}
 
 
 @given(SAMPLED, st.integers(1, 30), st.booleans())
@@ -57,7 +57,7 @@ def test_no_sample_is_lost_or_counted_twice(sampled: list[tuple[str, int, int]],
     stacks = known(*(stack for stack, _, _ in sampled))
     now, before = counts(*(count for _, count, _ in sampled)), counts(*(count for *_, count in sampled))
     tree = flame.fold(stacks, now, before if differs else None, below_ratio=0.02)
-    small = pruning.within(tree, np.ones(len(tree.value)), nodes)
+    small = flame.prune(tree, np.ones(len(tree.value)), nodes)
     assert len(small.value) <= max(nodes, 1)
     assert small.total == tree.total
     assert small.self_value.sum() + small.pruned.samples == small.total
@@ -71,8 +71,8 @@ def test_no_sample_is_lost_or_counted_twice(sampled: list[tuple[str, int, int]],
 def test_json_is_no_longer_than_was_promised() -> None:
     for differs in (False, True):
         tree = large(differs=differs)
-        assert len(json.dumps(flame.nested(tree))) > pruning.FILE_BYTES
-        small = pruning.within(tree, pruning.json_bytes(tree), 300_000)
+        assert len(json.dumps(flame.nested(tree))) > flame.FILE_BYTES
+        small = flame.prune(tree, flame.json_bytes(tree), 300_000)
         length = len(json.dumps(flame.nested(small)))
         assert 200_000 < length <= 300_000
 
@@ -80,6 +80,6 @@ def test_json_is_no_longer_than_was_promised() -> None:
 def test_svg_is_no_longer_than_was_promised() -> None:
     for differs in (False, True):
         tree = large(differs=differs)
-        small = pruning.within(tree, svg.frame_bytes(tree), 300_000)
+        small = flame.prune(tree, svg.frame_bytes(tree), 300_000)
         length = len(svg.flamegraph(small, "lab").encode())
         assert 100_000 < length <= 305_000

@@ -17,7 +17,7 @@ from zombiescope.kernel.process_vitals import Vitals
 from zombiescope.recorder.gpu_process import GpuReaderProcess, environment
 from zombiescope.recorder.gpus import FAULT_REST_US, GpuTracker
 from zombiescope.recorder.sources import Sources
-from zombiescope.store import gpu_release, schema
+from zombiescope.store import gpu_rules, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
 
@@ -413,7 +413,7 @@ def test_on_request_the_reader_ends_and_comes_back_when_the_time_is_over(
     node.tracker.runtime = tmp_path
     node.hear(NOW_US)
     # WHEN ten minutes are asked for
-    gpu_release.request(tmp_path, NOW_US / 1e6 + 600)
+    gpu_rules.request(tmp_path, NOW_US / 1e6 + 600)
     running(node, NOW_US + SECOND_US, wanted=False)
     # THEN nobody has it open, it is said, and the end is no failure
     assert "released on request" in (node.sources.why("gpu") or "")
@@ -427,16 +427,16 @@ def test_on_request_the_reader_ends_and_comes_back_when_the_time_is_over(
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", str(NOW_US // 1_000_000 - 1)])
 def test_a_request_that_means_nothing_or_is_over_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / gpu_release.NAME).write_text(text)
-    assert gpu_release.until_s(tmp_path, NOW_US / 1e6) is None
+    (tmp_path / gpu_rules.NAME).write_text(text)
+    assert gpu_rules.until_s(tmp_path, NOW_US / 1e6) is None
 
 
 def test_nobody_closes_it_for_longer_than_an_hour_and_a_strangers_word_does_not_count(tmp_path: Path) -> None:
-    gpu_release.request(tmp_path, NOW_US / 1e6 + 10**7)
-    assert gpu_release.until_s(tmp_path, NOW_US / 1e6) == NOW_US / 1e6 + gpu_release.MOST_S
+    gpu_rules.request(tmp_path, NOW_US / 1e6 + 10**7)
+    assert gpu_rules.until_s(tmp_path, NOW_US / 1e6) == NOW_US / 1e6 + gpu_rules.MOST_S
     if os.geteuid() == 0:
-        os.chown(tmp_path / gpu_release.NAME, 65534, -1)
-        assert gpu_release.until_s(tmp_path, NOW_US / 1e6) is None
+        os.chown(tmp_path / gpu_rules.NAME, 65534, -1)
+        assert gpu_rules.until_s(tmp_path, NOW_US / 1e6) is None
 
 
 def test_a_gpu_that_waits_for_its_reset_is_let_go_of_for_a_minute(node: Node, program: Path) -> None:

@@ -15,7 +15,7 @@ from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.stage import Stage
 from zombiescope.store.gaps import Gap
-from zombiescope.store.lock import Lock
+from zombiescope.store.node_directory import Lock
 from zombiescope.store.reader import open_recording
 
 AGENT = Task("agent", 2811, "/system.slice/agent.service")

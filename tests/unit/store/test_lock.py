@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.store import locate
-from zombiescope.store.lock import AlreadyRecordingError, Lock
+from zombiescope.store.node_directory import AlreadyRecordingError, Lock
 
 
 def test_the_second_recorder_learns_who_the_first_one_is(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_the_second_recorder_learns_who_the_first_one_is(tmp_path: Path) -> None
 
 def test_a_killed_holder_leaves_a_lock_that_holds_nothing(tmp_path: Path) -> None:
     hold = (
-        "import sys, time; from pathlib import Path; from zombiescope.store.lock import Lock\n"
+        "import sys, time; from pathlib import Path; from zombiescope.store.node_directory import Lock\n"
         "lock = Lock(Path(sys.argv[1]), 7); print('held', flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", hold, str(tmp_path)], stdout=subprocess.PIPE) as holder:

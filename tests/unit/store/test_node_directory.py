@@ -16,7 +16,7 @@ from zombiescope.recorder.rollup import Rollup
 from zombiescope.store import freeze, incident_file, node_directory
 from zombiescope.store.compact import compact
 from zombiescope.store.locate import HELD_FILE
-from zombiescope.store.lock import Lock
+from zombiescope.store.node_directory import Lock
 from zombiescope.store.segment_writer import SegmentWriter
 
 

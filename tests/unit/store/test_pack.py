@@ -13,7 +13,7 @@ from tests.helpers.recordings import SECOND, START_US, contents, write_recording
 from zombiescope.query.cgroups import cgroups
 from zombiescope.query.cores import cores
 from zombiescope.query.history import history
-from zombiescope.query.series import last_value
+from zombiescope.query.node_counters import last_value
 from zombiescope.query.worst import worst_second
 from zombiescope.store import compact
 from zombiescope.store.pack import pack

@@ -14,8 +14,7 @@ from tests.helpers.training import Training
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.report.document import document
-from zombiescope.query.container_families import families
-from zombiescope.query.container_loops import loops
+from zombiescope.query.container_families import families, loops
 from zombiescope.query.containers import containers
 from zombiescope.store import compact, schema
 from zombiescope.store.pack import pack

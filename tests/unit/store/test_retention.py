@@ -15,7 +15,7 @@ from tests.helpers.recordings import SECOND, START_US, Written, write_recording,
 from zombiescope.base import safe_files
 from zombiescope.store import compact
 from zombiescope.store.freeze import freeze, list_frozen
-from zombiescope.store.lock import Lock
+from zombiescope.store.node_directory import Lock
 from zombiescope.store.reader import open_recording
 from zombiescope.store.retention import enforce, enforce_earlier
 

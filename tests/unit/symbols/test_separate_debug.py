@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from zombiescope._native import ElfError, SymbolTable, elf_build_id
-from zombiescope.symbols import debugdata
+from zombiescope.symbols import separate_debug
 from zombiescope.symbols.elf import ElfCache
 from zombiescope.symbols.maps import recorded
 from zombiescope.symbols.offline import OfflineSymbols
@@ -212,7 +212,7 @@ def unpacked(packed: bytes, **limits: int) -> int:
     source, out = os.memfd_create("packed"), os.memfd_create("out")
     try:
         os.write(source, packed)
-        return debugdata.unpack(source, (0, len(packed)), out, **limits)
+        return separate_debug.unpack_debugdata(source, (0, len(packed)), out, **limits)
     finally:
         os.close(source)
         os.close(out)

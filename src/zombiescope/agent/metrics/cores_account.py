@@ -1,6 +1,6 @@
 """Saturated seconds of cores, the longest saturation, and seconds in which a network card was starved.
 
-Saturated is what it is everywhere in this product (store/saturation.py): the kernel held the core for 95% of half a
+Saturated is what it is everywhere in this product (store/thresholds.py): the kernel held the core for 95% of half a
 second or more. A card counts as starved in a second in which a core that usually polls it did not while the kernel kept
 it busy, or in which packets were dropped because a core's backlog was full: two of the proofs of the diagnosis
 (diagnosis/symptoms/nic_starved.py), which can be had second by second.
@@ -14,7 +14,7 @@ from zombiescope.agent.metrics import families
 from zombiescope.agent.tally import Tally
 from zombiescope.base.baseline import RunningBaseline
 from zombiescope.store.log import Block
-from zombiescope.store.saturation import JUDGED_OVER_US, KERNEL_COLUMNS, SATURATED_RATIO
+from zombiescope.store.thresholds import JUDGED_OVER_US, KERNEL_COLUMNS, SATURATED_RATIO
 
 RX_SERVES_PER_S = 50
 RX_STILL = 0.05

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zombiescope.base.missing import Missing
     from zombiescope.diagnosis.check.check import Check
     from zombiescope.query.cgroups import Leak
-    from zombiescope.query.network import Card
+    from zombiescope.query.node_counters import Card
 
 _VERDICTS = {"costly": STYLES["critical"], "watch": STYLES["warning"], "harmless": "green"}
 _AUDIT_SHOWN = 3

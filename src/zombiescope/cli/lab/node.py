@@ -109,7 +109,7 @@ def _facts(booted: LabNode) -> dict[str, Any]:
 def _shown(booted: LabNode, command: list[str]) -> int:
     note(f"up after {booted.boot_seconds:.0f} s: Linux {booted.image.release}, cgroup {booted.plan.cgroup}")
     if not command:
-        from zombiescope.lab.terminal import attach
+        from zombiescope.lab.node import attach
 
         return attach(booted)
 

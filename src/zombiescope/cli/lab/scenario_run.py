@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.cli import progress
 from zombiescope.cli.lab.repair import FIXABLE, incident_of, repaired
 from zombiescope.cli.private_recorder import PrivateRecorder, private_recorder
-from zombiescope.lab import run_file, verdict
+from zombiescope.lab import scenario_run, verdict
 from zombiescope.lab.scenario import HERE, Scenario
 from zombiescope.lab.scenario_run import ScenarioRun, stage
 from zombiescope.lab.verdict import Document, Found
@@ -131,7 +131,7 @@ def perform(
         finally:
             if keep is not None:
                 _copied(recorder.home, keep / scenario.id)
-                run_file.write(keep / scenario.id, scenario.id, running.began_us, ended_us)
+                scenario_run.write_span(keep / scenario.id, scenario.id, running.began_us, ended_us)
 
 
 def _copied(home: Path, target: Path) -> None:

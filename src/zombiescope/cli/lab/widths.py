@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.lab import verdict
-from zombiescope.lab.run_file import read_span
+from zombiescope.lab.scenario_run import read_span
 from zombiescope.lab.verdict import Document, Found
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from zombiescope.base.errors import UserError
 from zombiescope.base.time import HOUR_US
 from zombiescope.query import incidents
 from zombiescope.query.memcg_cost import COSTLY, ZOMBIES
-from zombiescope.query.memcg_live import LiveVerdict
+from zombiescope.query.memcg_walks import LiveVerdict
 from zombiescope.query.ran_lately import SPAN_US, RanLately, RanProcess
 from zombiescope.query.recent import CgroupCount, Recent
 from zombiescope.query.worst import Worst, WorstSecond

@@ -30,7 +30,7 @@ from zombiescope.cli.window import clock
 from zombiescope.query.ran_lately import RanProcess
 from zombiescope.query.recent import CoreTick, Hottest, NodeTick, Recent, heat
 from zombiescope.query.worst import Worst
-from zombiescope.store.saturation import SATURATED_RATIO
+from zombiescope.store.thresholds import SATURATED_RATIO
 
 _NARROWEST_STRIP = 12
 _GOOD_STRIP = 20

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from rich.text import Text
 
 from zombiescope.query.recent import CoreTick
-from zombiescope.store.saturation import SATURATED_RATIO
+from zombiescope.store.thresholds import SATURATED_RATIO
 
 _HEIGHTS = "▁▂▃▄▅▆▇"
 _FULL = "█"  # only for a core that is saturated: below that, a gap separates a strip from the one above it

@@ -13,11 +13,9 @@ from zombiescope.diagnosis.check.findings import WindowFinding
 from zombiescope.diagnosis.check.units import Units
 from zombiescope.diagnosis.diagnose import Diagnosis
 from zombiescope.node.systemd.show import RunningUnit
-from zombiescope.query.cgroup_growth import Growth
-from zombiescope.query.cgroups import CgroupsView, Leak
+from zombiescope.query.cgroups import CgroupsView, Growth, Leak
 from zombiescope.query.cost import Cost
-from zombiescope.query.network import Card, SoftnetCore
-from zombiescope.query.pressure import Reclaim, WindowPressure
+from zombiescope.query.node_counters import Card, Reclaim, SoftnetCore, WindowPressure
 from zombiescope.store.event import Event
 
 

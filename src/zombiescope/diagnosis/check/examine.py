@@ -20,11 +20,10 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms import kernel_hog, ksoftirqd_waits, machine_stall, rt_hog, stall, throttled
 from zombiescope.diagnosis.task_groups import members
-from zombiescope.query.cgroup_growth import growth, makers
+from zombiescope.query.cgroups import growth, makers
 from zombiescope.query.cost import Cost, recorder_cost
 from zombiescope.query.events import events
-from zombiescope.query.network import cards, softnet
-from zombiescope.query.pressure import pressure, reclaim
+from zombiescope.query.node_counters import cards, pressure, reclaim, softnet
 from zombiescope.store.columns import numbers
 from zombiescope.store.event import Event
 from zombiescope.store.reader import Recording

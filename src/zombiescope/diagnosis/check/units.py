@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from zombiescope.node.systemd.show import RunningUnit
-from zombiescope.query.restarts import Restarts, restarts
+from zombiescope.query.events import Restarts, restarts
 from zombiescope.store.event import Event
 
 

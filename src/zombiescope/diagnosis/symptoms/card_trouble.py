@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import CARD_TROUBLE_PACKETS_RATIO, CARD_TROUBLE_PER_S
-from zombiescope.query.network import Card, cards
+from zombiescope.query.node_counters import Card, cards
 
 _RESETS = ("timeout", "reset", "wd_expired")
 

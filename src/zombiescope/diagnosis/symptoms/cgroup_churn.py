@@ -10,8 +10,7 @@ from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.leak import charged, maker
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import CGROUPS_MADE_PER_S
-from zombiescope.query.cgroup_growth import makers
-from zombiescope.query.cgroups import Leak
+from zombiescope.query.cgroups import Leak, makers
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

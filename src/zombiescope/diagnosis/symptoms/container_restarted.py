@@ -1,5 +1,5 @@
 """Containers that are started for ever, by a restart policy, by kubelet or by a loop: no unit restarts meanwhile, and
-the runtime's own is healthy. query/container_loops.py says what sets them apart from a queue of jobs.
+the runtime's own is healthy. query/container_families.py says what sets them apart from a queue of jobs.
 
 The recorder's own events about it count too: it remembers more than a short window shows.
 """
@@ -12,8 +12,7 @@ from typing import Any
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.query.container_families import Family, families
-from zombiescope.query.container_loops import Loop, loops
+from zombiescope.query.container_families import Family, Loop, families, loops
 from zombiescope.store.event import Event
 
 EVENT = "container_restart"

@@ -22,7 +22,7 @@ from zombiescope.diagnosis.spans import runs
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.symptoms import nic_starved
 from zombiescope.diagnosis.thresholds import CORE_WAIT_WITNESS_US, DRIVER_PATIENCE_S, SATURATED_NODE_BUSY_RATIO
-from zombiescope.store.saturation import SATURATED_RATIO
+from zombiescope.store.thresholds import SATURATED_RATIO
 
 PREEMPTIBLE = ("full", "lazy", "rt")
 _MODES = ("system", "softirq", "irq")

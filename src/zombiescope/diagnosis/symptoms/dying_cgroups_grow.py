@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import DYING_GROW_PER_S
-from zombiescope.query.cgroup_growth import growth
+from zombiescope.query.cgroups import growth
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

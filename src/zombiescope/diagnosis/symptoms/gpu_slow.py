@@ -5,7 +5,7 @@ between two readings; its memory has errors that could not be corrected; or its 
 full load looks like and is no symptom, and neither are clocks that are low because nothing runs. Heat that the driver
 regulates is one only where the clock fell against this GPU's own past.
 
-What the driver counts as heat is believed only where the GPU is not certainly cool (store/gpu_clocks.py). A clock
+What the driver counts as heat is believed only where the GPU is not certainly cool (store/gpu_rules.py). A clock
 that stands still far below its maximum while the GPU is used, cool and within its power limit, is locked.
 """
 
@@ -32,7 +32,7 @@ from zombiescope.diagnosis.thresholds import (
 from zombiescope.kernel import nvml_codes as codes
 from zombiescope.kernel import xid
 from zombiescope.query.gpu_use import Floats, GpuSeries, fall
-from zombiescope.store.gpu_clocks import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
+from zombiescope.store.gpu_rules import SLOWDOWN_GAUGE, clock_text, is_cool, is_low, temperature_text
 
 HEAT = frozenset({"hw_thermal_ns", "sw_thermal_ns"})
 EXPLAINED = codes.IDLE | codes.POWER_CAP | codes.POWER_BRAKE | codes.SYNC_BOOST | codes.DISPLAY

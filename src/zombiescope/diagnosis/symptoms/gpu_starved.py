@@ -26,8 +26,7 @@ from zombiescope.diagnosis.thresholds import (
     GPU_STARVED_MOST_FALLS,
     GPU_STARVED_WAITED_RATIO,
 )
-from zombiescope.query.gpu_tenants import Tenant
-from zombiescope.query.gpu_use import GpuSeries, falls
+from zombiescope.query.gpu_use import GpuSeries, Tenant, falls
 
 MOST_CORES = 16
 

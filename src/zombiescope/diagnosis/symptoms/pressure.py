@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.query.pressure import pressure
+from zombiescope.query.node_counters import pressure
 
 LIMITS: tuple[tuple[str, str, float, Severity, str], ...] = (
     ("memory", "full", 0.3, "critical", "every runnable task was stalled on memory"),

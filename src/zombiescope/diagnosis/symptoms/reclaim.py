@@ -12,7 +12,7 @@ from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
 from zombiescope.diagnosis.thresholds import RECLAIM_FREED_CORES, RECLAIM_WAITED_RATIO
-from zombiescope.query.pressure import pressure, reclaim
+from zombiescope.query.node_counters import pressure, reclaim
 
 LIMITS: tuple[tuple[str, float, Severity, str], ...] = (
     ("allocstall", 1.0, "warning", "allocations had to free memory themselves before they got any"),

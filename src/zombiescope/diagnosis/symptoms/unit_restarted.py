@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.query.restarts import restarts
+from zombiescope.query.events import restarts
 
 
 def find(facts: Facts) -> Iterator[Symptom]:

@@ -1,7 +1,7 @@
 """Incident windows of a day, as far as they were shipped: stacks, events and leaks, counted.
 
 Samples are read part by part and only three of their columns; what leaves here is a count for each stack, in all and
-on cores that the kernel held at that second (store/saturation.py). A node with a thousand times as many samples as
+on cores that the kernel held at that second (store/thresholds.py). A node with a thousand times as many samples as
 another takes a thousand times as long and no more memory than its largest part; of its stacks the MOST_STACKS hottest
 are kept, and the rest is counted as one.
 """
@@ -29,8 +29,8 @@ from zombiescope.store.columns import Ints, Mask
 from zombiescope.store.layout import ROLLUP_FOLDER
 from zombiescope.store.part import Part
 from zombiescope.store.reader import Recording
-from zombiescope.store.saturation import KERNEL_COLUMNS, SATURATED_RATIO
 from zombiescope.store.stacks import KERNEL_KINDS
+from zombiescope.store.thresholds import KERNEL_COLUMNS, SATURATED_RATIO
 
 MOST_STACKS, MOST_EVENTS, MOST_LEAKS, MOST_SPANS = 2000, 200, 200, 10_000
 _MOST_US = 253_402_300_799_000_000

@@ -15,8 +15,7 @@ from zombiescope.kernel.cpu import parse_list
 from zombiescope.lab.wide.axis import Axis, Slots
 from zombiescope.lab.wide.identity import Identity
 from zombiescope.lab.wide.output import Rows, rows_of
-from zombiescope.lab.wide.series import irq_of
-from zombiescope.lab.wide.tile import Tile
+from zombiescope.lab.wide.tile import Tile, irq_of
 from zombiescope.store import schema
 
 _ONCE = ("recorder", "mark", "sysfs")

@@ -24,11 +24,12 @@ from importlib.metadata import version
 from typing import Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
+import numpy as np
+
 from zombiescope.query.exports import otlp, pprof
 from zombiescope.query.exports.peer import Peer, PushError, Response
 from zombiescope.query.exports.protobuf import fields, message, text
-from zombiescope.query.exports.samples import ExportSamples
-from zombiescope.query.exports.time_slices import TimeSlice, slices
+from zombiescope.query.exports.samples import ExportSamples, SampleBatch
 
 Target = Literal["pyroscope", "parca", "otlp"]
 EVERY_US: dict[Target, int] = {"pyroscope": 10_000_000, "parca": 10_000_000, "otlp": 60_000_000}
@@ -192,3 +193,45 @@ _TARGETS: dict[Target, Callable[[ExportSamples, TimeSlice, Peer, str, Mapping[st
     "parca": _parca,
     "otlp": _otlp,
 }
+
+
+# --- time slices ------------------------------------------------------------------------------------------------------
+# Samples cut into equal spans of time, for a peer that takes one profile after the other.
+#
+# Parts come in the order of their start and may overlap: a span is handed out when a part begins after its end.
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlice:
+    """The samples of [start_us, end_us), in the order of time within a part."""
+
+    start_us: int
+    end_us: int
+    rows: SampleBatch
+
+
+def slices(samples: ExportSamples, every_us: int) -> Iterator[TimeSlice]:
+    """Every span that has samples, oldest first; spans begin at multiples of their length."""
+    waiting: SampleBatch | None = None
+    for batch in samples.batches():
+        if not len(batch):
+            continue
+        if waiting is not None:
+            begun = int(batch.time_us[0]) // every_us * every_us
+            done = waiting.time_us < begun
+            yield from _cut(waiting.cut(done), every_us)
+            waiting = waiting.cut(~done).joined(batch)
+        else:
+            waiting = batch
+    if waiting is not None:
+        yield from _cut(waiting, every_us)
+
+
+def _cut(rows: SampleBatch, every_us: int) -> Iterator[TimeSlice]:
+    number = rows.time_us // every_us
+    order = np.argsort(number, kind="stable")
+    numbers, firsts = np.unique(number[order], return_index=True)
+    bounds = [*firsts.tolist(), len(order)]
+    for position, each in enumerate(numbers.tolist()):
+        chosen = order[bounds[position] : bounds[position + 1]]
+        yield TimeSlice(each * every_us, (each + 1) * every_us, rows.cut(chosen))

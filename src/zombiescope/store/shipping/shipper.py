@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING, Any
 from zombiescope.base import json as _json
 from zombiescope.base import safe_files
 from zombiescope.store import incident_file, layout
-from zombiescope.store.shipping import ordinary
-from zombiescope.store.shipping.ledger import Ledger
+from zombiescope.store.shipping import units as ordinary
 from zombiescope.store.shipping.policy import ShippingPolicy
-from zombiescope.store.shipping.spool import Spool
+from zombiescope.store.shipping.spool import Ledger, Spool
 from zombiescope.store.shipping.target import Target, TargetError
 from zombiescope.store.shipping.units import Contents, Unit, contents, is_sendable
 from zombiescope.store.store import Directory
@@ -154,8 +153,8 @@ class Shipper:
     def _ordinary(self, found: Contents) -> list[Unit]:
         if self._policy.what == "everything" or not self._policy.sample:
             return []
-        day = ordinary.due(self._node_dir.name, self._now_us(), self._policy.sample, self.ledger.books.sampled)
-        unit = ordinary.newest(found.segments) if day is not None else None
+        day = ordinary.ordinary_due(self._node_dir.name, self._now_us(), self._policy.sample, self.ledger.books.sampled)
+        unit = ordinary.newest_ordinary(found.segments) if day is not None else None
         if day is None or unit is None:
             return []
         self.ledger.books.sampled = day

@@ -20,7 +20,8 @@ from zombiescope.agent.health import Health
 from zombiescope.agent.ray.part import FAMILIES, RaySection, _Asker, _found
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
-from zombiescope.node.ray import event_files, tail
+from zombiescope.node.ray import event_files
+from zombiescope.node.ray import watch as tail
 from zombiescope.node.ray.cluster import MOST_ASKED, MOST_KNOWN, Cluster
 from zombiescope.node.ray.dashboard import Dashboard, DashboardError
 from zombiescope.node.ray.raylet import open_of, parse

@@ -16,8 +16,8 @@ from tests.helpers.boxes import write_boxes
 from tests.helpers.truth import imported
 
 from zombiescope.query.exports import firefox, otlp, pprof
+from zombiescope.query.exports.push import slices
 from zombiescope.query.exports.samples import ExportSamples
-from zombiescope.query.exports.time_slices import slices
 from zombiescope.query.selection import Filters
 from zombiescope.store.reader import Recording, open_recording
 from zombiescope.store.sample_event import SampleEvent

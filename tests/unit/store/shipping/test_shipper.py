@@ -19,7 +19,7 @@ from zombiescope.base import safe_files
 from zombiescope.store import compact, retention
 from zombiescope.store.freeze import freeze
 from zombiescope.store.reader import open_recording
-from zombiescope.store.shipping import ordinary
+from zombiescope.store.shipping import units
 from zombiescope.store.shipping.policy import ShippingPolicy
 from zombiescope.store.shipping.shipper import Round, Shipper
 from zombiescope.store.shipping.target import DirectoryTarget, TargetError
@@ -136,11 +136,11 @@ def test_an_ordinary_segment_leaves_a_healthy_node_once_a_day(tmp_path: Path) ->
 def test_one_node_in_ten_is_drawn_at_any_hour() -> None:
     midnight_us = START_US // DAY_US * DAY_US
     names = [f"node=n{number}" for number in range(2000)]
-    by_hour = [sum(ordinary.due(name, midnight_us + hour * 3600 * SECOND, 0.1, "") is not None for name in names)
+    by_hour = [sum(units.ordinary_due(name, midnight_us + hour * 3600 * SECOND, 0.1, "") is not None for name in names)
                for hour in (0, 12, 23)]  # fmt: skip
     assert by_hour[0] < by_hour[1] < by_hour[2]
     assert 150 < by_hour[2] < 250
-    assert ordinary.due(names[0], midnight_us, 0.0, "") is None
+    assert units.ordinary_due(names[0], midnight_us, 0.0, "") is None
 
 
 def test_everything_is_sent_when_asked_and_nothing_twice(written: Written, tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Why a GPU runs with lowered clocks: one rule for the recorder, which reports, and for the diagnosis, which judges.
+"""What the recorder and its readers agree on about the GPU driver: when clocks count as lowered, and who lets it go.
+
+Why a GPU runs with lowered clocks is one rule for the recorder, which reports, and for the diagnosis, which judges.
 
 The driver counts time with lowered clocks by reason, and what it calls thermal need not be heat: on an H200 whose
 clocks were locked (nvidia-smi -lgc 345,345) its thermal counter rose at 37 degrees. So heat is not believed where the
@@ -7,6 +9,11 @@ locked: they show as a clock far below the maximum that nothing else explains.
 """
 
 from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from zombiescope.base import safe_files
 
 NEAR_LIMIT_C = 10
 """A driver that regulates heat begins some degrees before the hardware does."""
@@ -38,3 +45,34 @@ def clock_text(clock_mhz: float, max_mhz: float | None) -> str:
 def temperature_text(temperature_c: float, limit_c: float | None) -> str:
     limit = "its limit is not known" if limit_c is None else f"limit {limit_c:.0f} °C"
     return f"{temperature_c:.0f} °C ({limit})"
+
+
+# --- the driver let go ------------------------------------------------------------------------------------------------
+# A request to let go of the GPU driver: a file in the runtime directory that says until when.
+#
+# A GPU cannot be reset, its driver not upgraded and MIG not changed while anybody has NVML open, and the recorder has
+# it open all the time. `zombiescope gpu --release 10m` writes the file; the recorder looks at it once a second, ends
+# its reader, and starts it again when the time is over. At most MOST_S, so that nobody forgets it. Only root's word,
+# and that of the recorder's own user, counts.
+
+NAME = "gpu-release"
+MOST_S = 3600
+
+
+def request(runtime: Path, until_s: float) -> None:
+    """Raises OSError."""
+    safe_files.replace(runtime / NAME, f"{until_s:.0f}\n".encode())
+
+
+def until_s(runtime: Path, now_s: float) -> float | None:
+    """Unix time until which the driver is to be let go of; None where nobody asks for it, or no longer."""
+    try:
+        descriptor = safe_files.open_to_read(runtime / NAME)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if os.fstat(file.fileno()).st_uid not in (0, os.geteuid()):
+            return None
+        text = file.read(32).strip()
+    wanted = float(text) if text.isdigit() else 0.0
+    return min(wanted, now_s + MOST_S) if wanted > now_s else None
