@@ -15,6 +15,7 @@ Recordings and nodes that never existed
     wide              a node of 16 to 192 cores that trains, compiles or reads, and what a test adds to it
     hostile           a recording in which every name is an attack on whoever shows it
     renaming          a recording in which every string that a process can choose says something else
+    source_bench      one source of the recorder on a tree of files, and what it wrote
     schedule          rings of scheduling tracepoints as the kernel writes them, and rows of a snapshot
     scenes            a node of twenty seconds made to measure: exactly these tasks, counters and events
     training          a node with GPUs that trains for a minute, and what happens to it for ten seconds of it

@@ -1,4 +1,4 @@
-"""/proc/pressure/{cpu,memory,io,irq} and the *.pressure files of cgroup2: time lost by waiting.
+"""/proc/pressure/{cpu,memory,io,irq} and the *.pressure files of a cgroup2: time lost by waiting.
 
 Fields: "some" (at least one task waited) and "full" (all non-idle tasks waited at once): the total in
 microseconds, exact at any interval, and the kernel's ten-second average in percent, kept as a ratio.
@@ -48,3 +48,9 @@ def read(root: str = "/") -> dict[str, Pressure | None]:
     """Every resource; None for one that this kernel does not account."""
     files = {name: read_file(at(root, f"proc/pressure/{name}")) for name in RESOURCES}
     return {name: None if data is None else parse(data) for name, data in files.items()}
+
+
+def of_cgroup(directory: str) -> dict[str, Pressure]:
+    """The resources that the cgroup's own files account; none on cgroup v1, with PSI off, or with cgroup.pressure 0."""
+    files = {name: read_file(f"{directory}/{name}.pressure") for name in RESOURCES}
+    return {name: parse(data) for name, data in files.items() if data}

@@ -278,6 +278,11 @@ class CgroupTracker:
             if len(self._leaf_before) < 2 * MAX_LEAVES and (stats := self._leaf(path)) is not None:
                 self._leaf_before[path] = stats
 
+    def leaves(self) -> dict[str, str]:
+        """Path -> directory of the cgroups whose statistics are read."""
+        found = {path: self._directory("memory", path) or self._directory("cpu", path) for path in self._leaf_before}
+        return {path: directory for path, directory in found.items() if directory is not None}
+
     def _leaf(self, path: str) -> LeafStats | None:
         cpu, memory = self._directory("cpu", path), self._directory("memory", path)
         if cpu is None and memory is None:

@@ -207,6 +207,12 @@ class Counters:
         number = self._series.number(source, name, key, "gauge")
         self._batch.add(schema.COUNTERS, (wall_us, number, value))
 
+    def count(self, wall_us: int, source: str, name: str, key: str | None, added: int) -> None:
+        """What another part of the recorder counted since its last reading."""
+        number = self._series.number(source, name, key, "counter")
+        if added > 0:
+            self._batch.add(schema.COUNTERS, (wall_us, number, added))
+
     def _data(self, source: str, path: str, grant: str = "a kernel that has this file") -> bytes | None:
         file = self._file(path)
         data = file.read()

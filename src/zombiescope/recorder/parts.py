@@ -31,7 +31,6 @@ from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.cost import CostBook
 from zombiescope.recorder.counters import Counters
 from zombiescope.recorder.disk import DiskThread, Inline
-from zombiescope.recorder.disks import Disks
 from zombiescope.recorder.doctor import Doctor
 from zombiescope.recorder.feed import FeedSocket
 from zombiescope.recorder.gpus import GpuTracker
@@ -55,7 +54,9 @@ from zombiescope.recorder.schedule import SOURCE as SCHEDULE
 from zombiescope.recorder.schedule import Schedule
 from zombiescope.recorder.segments import Segments
 from zombiescope.recorder.shared_memory import SharedMemory
+from zombiescope.recorder.source import Context, OpenSources
 from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.sources.disks import Disks
 from zombiescope.recorder.stage import Barrier
 from zombiescope.recorder.upkeep import Upkeep
 from zombiescope.recorder.waits import Waits
@@ -173,7 +174,8 @@ class Parts:
         gauge = self.counters.gauge
         self.gpus = start.part("gpu", lambda at: GpuTracker(self.batch, self.sources, at, library, held, gauge), root)
         self.gpus.runtime = locate.runtime_directory() if root == "/" else None
-        self.disks = start.part("disks", lambda at: Disks(self.batch, self.sources, at), root)
+        context = Context(self.batch, self.counters.count, gauge, self.cgroups.leaves)
+        self.read = OpenSources(context, self.sources, start, root)
         self.waits = start.part("waiting tasks", self._new_waits, root)
         self.hog_files = start.part("hog files", HogFiles, root)
         self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)
@@ -202,7 +204,7 @@ class Parts:
         return Cores(self.batch, self.sources, self.config.hz, root, self.left_out)
 
     def _new_waits(self, root: str) -> Waits:
-        return Waits(self.batch, self.sources, self.disks, self.counters.gauge, root)
+        return Waits(self.batch, self.sources, self.read.one(Disks), self.counters.gauge, root)
 
     def _new_python(self, root: str) -> PythonTracker:
         is_read = self.config.python and root == "/"
@@ -311,7 +313,7 @@ class Parts:
         if self.feed is not None:
             yield self.feed.close
         yield self.waits.close
-        yield self.disks.close
+        yield self.read.close
         yield self.heartbeats.close
         yield self.schedule.close
         for part in (

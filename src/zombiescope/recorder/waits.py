@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from zombiescope.recorder.disks import Disks
 from zombiescope.recorder.mount_watch import MountWatch
 from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.sources.disks import Disks
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.wait_hangs import Hangs
 from zombiescope.recorder.wait_process import WaitProcess

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.helpers.source_bench import SourceBench
 
 from zombiescope.kernel.stat import Stat
-from zombiescope.recorder import disks as disks_module
 from zombiescope.recorder import wait_process, wait_scan
-from zombiescope.recorder.disks import Disks
 from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.sources.disks import Disks
 from zombiescope.recorder.tick import Tick
 from zombiescope.recorder.wait_hangs import Hangs
 from zombiescope.recorder.wait_helper import WaitHelper
@@ -287,9 +287,7 @@ class Bench:
         self.batch, self.sources = Batch(), Sources()
         self.events: list[Any] = []
         self.suspected: list[str] = []
-        self.waits = Waits(
-            self.batch, self.sources, Disks(self.batch, self.sources, str(root)), lambda *_: None, str(root)
-        )
+        self.waits = Waits(self.batch, self.sources, SourceBench(Disks, root).source, lambda *_: None, str(root))
         self.waits._is_live = True
         self.waits.tell = self.events.append
         self.waits.suspect = lambda _at, what: self.suspected.append(what)
@@ -458,35 +456,21 @@ def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- disks -----------------------------------------------------------------------------------------------------------
 
 
-def test_disks_that_did_something_or_stand_still_have_rows(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disks_module, "DEAR_NS", 10**12)  # however slow this machine is just now
-    batch, sources = Batch(), Sources()
+def test_disks_that_did_something_or_stand_still_have_rows(tree: Tree) -> None:
     (tree.root / "sys/block/vda").mkdir(parents=True)
-    disks = Disks(batch, sources, str(tree.root))
+    bench = SourceBench(Disks, tree.root)
     for second, (done, flies) in enumerate(((1000, 0), (1005, 2), (1005, 2), (1005, 2), (1006, 0), (1006, 0))):
         tree.disks(vda=(done, flies), vda1=(done, flies))
-        disks.tick(tick(100 + second))
+        bench.source.tick(tick(100 + second))
         if second == 3:
-            assert disks.stalled == {"vda": 101 * SECOND_US}
-    assert disks.stalled == {}
-    rows = [each[2:5] for each in batch._rows[schema.DISKS.number]]
+            assert bench.source.stalled == {"vda": 101 * SECOND_US}
+    assert bench.source.stalled == {}
+    rows = [each[2:5] for each in bench.rows(schema.DISKS)]
     assert rows == [("vda", 2, 5), ("vda", 2, 0), ("vda", 2, 0), ("vda", 0, 1)], "no partition, nothing for nothing"
-    disks.close()
-
-
-def test_a_node_of_hundreds_of_volumes_is_read_every_ten_seconds(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disks_module, "DEAR_NS", -1)
-    disks = Disks(Batch(), Sources(), str(tree.root))
-    seen = []
-    for second in range(100, 125):
-        before = disks._read_us
-        disks.tick(tick(second))
-        seen += [second] if disks._read_us != before else []
-    assert seen == [100, 101, 111, 121]
-    disks.close()
+    bench.source.close()
 
 
 def test_a_file_that_is_not_there_is_missing(tmp_path: Path) -> None:
-    sources = Sources()
-    Disks(Batch(), sources, str(tmp_path)).tick(tick(100))
-    assert [one.source for one in sources.missing] == ["disks"]
+    bench = SourceBench(Disks, tmp_path)
+    bench.tick(100)
+    assert [name for name, _, _ in bench.missing] == ["disks"]

@@ -1,36 +1,29 @@
 """Disks at every tick: what they completed, what is in flight, and which of them stand still.
 
-One file, whatever hangs (kernel/diskstats.py). On a node with hundreds of volumes reading it takes more than a
-millisecond; then it is read every ten seconds, as other dear sources are."""
+One file, whatever hangs (kernel/diskstats.py)."""
 
 from __future__ import annotations
-
-import time
 
 from zombiescope.kernel import diskstats
 from zombiescope.kernel.diskstats import DiskStat
 from zombiescope.kernel.procfile import ProcFile, at, names_in
-from zombiescope.recorder.sources import Sources
+from zombiescope.recorder.source import Context, Source
 from zombiescope.recorder.tick import Tick
 from zombiescope.store import schema
-from zombiescope.store.batch import Batch
 
-SOURCE = "disks"
 MOST = 64
 """Rows a tick; those that stand still first, then the busiest."""
-DEAR_NS = 1_000_000
-RARELY_US = 9_950_000
 
 
-class Disks:
-    def __init__(self, batch: Batch, sources: Sources, root: str = "/") -> None:
-        self._batch = batch
-        self._sources = sources
-        self._root = root
-        self._file = ProcFile(at(root, "proc/diskstats"))
+class Disks(Source):
+    name = "disks"
+    grant = "a /proc with block devices"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._file = ProcFile(at(context.root, "proc/diskstats"))
         self._before: dict[str, DiskStat] = {}
-        self._read_us = self._due_us = 0
-        self._dear = 0
+        self._read_us = 0
         self._whole: frozenset[str] | None = frozenset()
         self.stalled: dict[str, int] = {}
         """Disk -> since when it has requests and completes none."""
@@ -39,25 +32,17 @@ class Disks:
         self._before.clear()
         self.stalled.clear()
 
-    def tick(self, tick: Tick) -> None:
-        if tick.wall_us < self._due_us:
-            return
-        started_ns = time.thread_time_ns()
+    def tick(self, tick: Tick) -> str | None:
         data = self._file.read()
         if data is None:
-            why = f"/proc/diskstats: {self._file.why}"
-            self._sources.lacks(SOURCE, why, "a /proc with block devices", tick.wall_us)
-            self.forget()
-            return
-        self._sources.has(SOURCE, tick.wall_us)
+            return f"/proc/diskstats: {self._file.why}"
         self._compare(tick, self._disks(diskstats.parse(data)))
-        self._dear = self._dear + 1 if time.thread_time_ns() - started_ns > DEAR_NS else 0
-        self._due_us = tick.wall_us + (RARELY_US if self._dear >= 2 else 0)
+        return None
 
     def _disks(self, found: dict[str, DiskStat]) -> dict[str, DiskStat]:
         """Without partitions."""
         if self._whole is not None and not found.keys() <= self._before.keys():
-            names = names_in(at(self._root, "sys/block"))
+            names = names_in(at(self.context.root, "sys/block"))
             self._whole = None if names is None else frozenset(names)
         whole = self._whole
         return found if whole is None else {name: stat for name, stat in found.items() if name in whole}
@@ -73,7 +58,7 @@ class Disks:
         for gone in self.stalled.keys() - now.keys():
             del self.stalled[gone]
         rows.sort(key=lambda row: (row[2] not in self.stalled, -row[9]))
-        self._batch.extend(schema.DISKS, rows[:MOST])
+        self.context.batch.extend(schema.DISKS, rows[:MOST])
         self._before, self._read_us = now, tick.wall_us
 
     def _follow(self, name: str, stat: DiskStat, before: DiskStat | None, since_us: int) -> None:

@@ -1,5 +1,7 @@
 """What is being recorded and what is not: every source that is missing is reported with the line that grants it.
 
+The modules of this folder are sources that are read alike (source.py); a file that is here is used.
+
 Blind is not healthy: a source that failed is in this list for as long as it fails, it is in node.json and in the
 result, and the span it was blind for is a row of the table `gaps`."""
 
