@@ -78,6 +78,9 @@ class RecorderSection:
     schedule: bool = setting(
         True, "The schedule of the cores that matter is kept in rings, for who delayed whom.", fixed=True
     )
+    closer_looks: bool = setting(
+        True, "Follow the system calls of a suspect that no pattern explains, for one second.", fixed=True
+    )
     diagnose: bool = setting(True, "Diagnose while recording: a pass runs when something looks suspicious.", fixed=True)
 
     def problems(self) -> Iterator[tuple[str, str, str]]:
@@ -116,6 +119,7 @@ class RecorderSection:
             "python": self.python,
             "whole_stacks": self.whole_stacks,
             "schedule": self.schedule,
+            "closer_looks": self.closer_looks,
             "diagnose": self.diagnose,
             "keep_earlier_names": self._told_name is None,
         }

@@ -181,6 +181,14 @@ Schedule = Annotated[
     ),
 ]
 
+CloserLooks = Annotated[
+    bool,
+    typer.Option(
+        "--closer-looks/--no-closer-looks",
+        help="Follow the system calls of a suspect that no pattern explains, for one second, or do not.",
+    ),
+]
+
 
 def command(
     directory: Dir = None,
@@ -252,6 +260,7 @@ def configuration(**changes: Any) -> dict[str, Any]:
         "python": True,
         "whole_stacks": True,
         "schedule": True,
+        "closer_looks": True,
         "diagnose": False,
         "json": False,
         "quiet": False,

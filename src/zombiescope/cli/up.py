@@ -33,6 +33,7 @@ def command(
     python: record.Python = True,
     whole_stacks: record.WholeStacks = True,
     schedule: record.Schedule = True,
+    closer_looks: record.CloserLooks = True,
     page: Annotated[bool, typer.Option("--page/--no-page", help="Start the web page, or do not.")] = True,
 ) -> None:
     """Record this node, diagnose it live, and show it on a web page.
@@ -57,6 +58,7 @@ def command(
         python=python,
         whole_stacks=whole_stacks,
         schedule=schedule,
+        closer_looks=closer_looks,
         diagnose=True,
         demo=demo(),
     )

@@ -150,6 +150,13 @@ class Case:
         return None if self.hog_task is None or is_kernel_thread(self.hog_task) else self.answerable_hog
 
     @cached_property
+    def hog_process_ids(self) -> set[int]:
+        """The processes that the hog is."""
+        grid = self.facts.samples
+        found = (grid.task_of(number).pid for number in np.unique(self._hog_tasks).tolist())
+        return {pid for pid in found if pid}
+
+    @cached_property
     def hog_pids(self) -> int:
         """How many processes the hog is; a hundred threads of one are one."""
         grid = self.facts.samples

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from zombiescope.base.severity import Severity, rank
-from zombiescope.diagnosis import delayed, moments, patterns, python_waits, ranking, symptoms
+from zombiescope.diagnosis import delayed, moments, patterns, python_waits, ranking, symptoms, tried
 from zombiescope.diagnosis.alike import Alike, Explained
 from zombiescope.diagnosis.bursts import rises, slowings
 from zombiescope.diagnosis.case import Case
@@ -92,6 +92,7 @@ def examine(
     jobs = ray_jobs_of(whole.recording, whole.start_us, whole.end_us)
     account = jobs.account([Reach.of(one) for one in incidents])
     incidents = [replace(one, jobs=fates) for one, fates in zip(incidents, account, strict=True)]
+    incidents = tried.told(whole.recording, incidents)
     not_checked = [*_not_checked(whole, seen), *([unseen] if unseen else [])]
     kept = tuple(incidents[:MAX_INCIDENTS])
     remarks = _worst_of_each([symptom for each in seen for symptom in each.symptoms if symptom.is_remark])
@@ -243,12 +244,16 @@ def _severity(each: Group, causes: tuple[Cause, ...]) -> Severity:
     """Critical: something said so, or a confirmed cause took a core for as long as a network driver waits."""
     if each.severity == "critical":
         return "critical"
-    confirmed = bool(causes) and causes[0].pattern != FALLBACK and causes[0].confidence > UNCONFIRMED_MOST
-    if confirmed and causes[0].is_ordinary:  # that a core is busy with it hurts nobody; who waits for it may be hurt
+    is_fallback = bool(causes) and causes[0].pattern == FALLBACK
+    confirmed = bool(causes) and not is_fallback and causes[0].confidence > UNCONFIRMED_MOST
+    if (confirmed or is_fallback) and causes[
+        0
+    ].is_ordinary:  # that a core is busy with it hurts nobody; who waits for it may be hurt
         return worst([symptom.severity for symptom in each.symptoms if symptom.detector.role == "victim"])
     if confirmed and any(_is_lasting(symptom) for symptom in each.symptoms):
         return "critical"
-    if (confirmed and not each.is_moderate) or each.severity == "warning":
+    is_seen_doing_harm = is_fallback and causes[0].is_harmful
+    if ((confirmed or is_seen_doing_harm) and not each.is_moderate) or each.severity == "warning":
         return "warning"
     is_lost = any(map(_lost_a_core, each.symptoms)) and not (causes and YIELDS & set(causes[0].frames))
     return "warning" if is_lost else "info"

@@ -153,6 +153,8 @@ class Cause:
     is_ordinary: bool = False
     """Healthy nodes do that, too: a note, unless somebody suffers from it."""
     repair: Repair = "NONE"
+    is_harmful: bool = False
+    """It was seen doing what delays others, though no pattern says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,11 @@ then."""
 _CALL = re.compile(r"(?:__(?:x64|ia32|arm64|s390x|se|do)_sys_|ksys_|__sys_|SyS_|sys_)([a-z0-9_]+?)(?:\.|$)")
 
 
+def shown_as(call: str) -> str:
+    """A system call of the kernel's table by the name that its stack is given."""
+    return _SHOWN_AS.get(call, call)
+
+
 def system_call(frames: tuple[str, ...]) -> str | None:
     """What the program asked for, by the name that its manual page has; None for a fault, an interrupt or a kernel
     thread."""

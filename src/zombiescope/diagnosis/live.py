@@ -12,10 +12,11 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from zombiescope.base.severity import rank
 from zombiescope.base.text import printable
+from zombiescope.diagnosis.closer_look import unexplained
 from zombiescope.diagnosis.diagnose import Diagnosis, examine, ray_jobs_of
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.incident import Incident
@@ -32,7 +33,14 @@ HISTORY_US = 180_000_000
 """Before the window: every part of a recording says again what there is, so a few minutes are enough to name most."""
 
 
-def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
+class Looked(NamedTuple):
+    """What is in incidents.json, and the processes of open incidents that no pattern explains."""
+
+    known: list[dict[str, Any]]
+    unexplained: list[tuple[int, int]]
+
+
+def look(node_dir: Path, from_us: int) -> Looked:
     """Diagnoses from `from_us` to the end of the recording, writes incidents.json, and answers what is in it.
 
     First with the last minutes alone, which is cheap, and is written down at once. If that finds something new and
@@ -40,14 +48,14 @@ def look(node_dir: Path, from_us: int) -> list[dict[str, Any]]:
     """
     with open_recording(node_dir, since_us=from_us - HISTORY_US) as recording:
         facts = Facts(recording, from_us, recording.end_us + 1)
-        known, is_new = _look(node_dir, facts)
+        looked, is_new = _look(node_dir, facts)
         if is_new:
             recording.reach_back()
-            known, _ = _look(node_dir, facts.with_history())
-    return known
+            looked, _ = _look(node_dir, facts.with_history())
+    return looked
 
 
-def _look(node_dir: Path, facts: Facts) -> tuple[list[dict[str, Any]], bool]:
+def _look(node_dir: Path, facts: Facts) -> tuple[Looked, bool]:
     """What is known now, and whether it is something serious that was not."""
     before, end_us = incident_file.read(node_dir), facts.end_us - 1
     found = with_known_ids(examine(facts, live=True), before)
@@ -57,7 +65,7 @@ def _look(node_dir: Path, facts: Facts) -> tuple[list[dict[str, Any]], bool]:
     for each in found.incidents:
         if each.severity != "info":
             _keep(node_dir, each)
-    return known, is_new
+    return Looked(known, unexplained(found.incidents, facts.recording, facts.start_us, facts.end_us)), is_new
 
 
 def merged(before: list[dict[str, Any]], found: Diagnosis, end_us: int) -> list[dict[str, Any]]:

@@ -99,6 +99,8 @@ class Evidence:
     fix: Fix | None = None
     is_ordinary: bool = False
     """Healthy nodes do that, too: it is a note, unless somebody suffers from it."""
+    is_harmful: bool = False
+    """The hog was seen doing what delays others (closer_look.py)."""
     proof: Proof | None = None
     """How this form of it is known, where others of the pattern were seen and this one was not."""
 

@@ -204,6 +204,7 @@ def _cause(case: Case, one: Assessment) -> Cause:
         strength=one.strength,
         is_ordinary=finding.is_ordinary,
         repair=one.pattern.repair,
+        is_harmful=finding.is_harmful,
     )
 
 

@@ -231,7 +231,8 @@ def _live(node_dir: Path, from_us: int) -> dict[str, Any]:
     from zombiescope.diagnosis import live
 
     before = {str(entry.get("id")) for entry in incident_file.read(node_dir)}
-    return _summary(before, live.look(node_dir, from_us))
+    looked = live.look(node_dir, from_us)
+    return {**_summary(before, looked.known), "unexplained": looked.unexplained}
 
 
 def _summary(before: set[str], known: list[dict[str, Any]]) -> dict[str, Any]:

@@ -758,6 +758,12 @@ RANK_COLLECTS_SHARE = 0.3
 """share of its samples; chosen: in the garbage collector of Python, of a rank that is late."""
 RANK_RECLAIMS_SHARE = 0.3
 """share of its samples; chosen: in reclaim for its memory limit, of a rank that is late."""
+EXPERIMENT_LATE_US = 86_400_000_000
+"""An experiment is about an incident of the day before it."""
+CONVICTED_LEAST, ACQUITTED_MOST = 0.98, 0.2
+"""Confidence in a cause whose culprit an experiment convicted, at its p-value of 0.01 at most; or cleared."""
+CLOSER_LOOK_LATE_US = 60_000_000
+"""A closer look is taken after the incident was first seen; of one that was short it comes after its end."""
 DELAY_TOLD_S = 0.01
 """s; chosen: a task that waited less for a core, in all, was not delayed by anybody in particular: a time slice of the
 scheduler is 3 to 24 ms."""

@@ -36,6 +36,8 @@ class RecorderConfig:
     """Whether stacks of threads that are hot in user mode are copied and unwound."""
     schedule: bool = True
     """Whether the schedule of the cores that matter is kept in rings, for a snapshot when there is cause."""
+    closer_looks: bool = True
+    """Whether the system calls of a suspect that no pattern explains are followed for a second."""
     page: dict[str, Any] = field(default_factory=dict)
     """The page that is shown beside it: {"socket", "secret", "listen"}; the first two are descriptors (page.py)."""
     gpu_library: str = ""

@@ -3,6 +3,7 @@ recording. That it failed is told by its pulse (piped_process.py); a pass that f
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ class Doctor:
     def __init__(self, node_dir: Path) -> None:
         self.alarm = Alarm()
         self.process = DoctorProcess(node_dir)
+        self.unexplained: Callable[[list[tuple[int, int]], int], None] = lambda _suspects, _now_us: None
+        """Told of the processes of open incidents that no pattern explains."""
         self._window = PassWindow()
         self._node_dir = node_dir
         self._retries = Restarts(FIRST_RETRY_US, MOST_RETRY_US)
@@ -48,6 +51,10 @@ class Doctor:
         if self._waiting_us is not None and self.process.free:
             self.process.ask(now_us, self._window.asked(now_us, self._waiting_us))
             self._looking_us, self._waiting_us = self._waiting_us, None
+
+    def look_again(self, since_us: int) -> None:
+        """There is more to know of what a pass has seen."""
+        self._wait(since_us)
 
     def _wait(self, since_us: int) -> None:
         self._waiting_us = since_us if self._waiting_us is None else min(self._waiting_us, since_us)
@@ -73,6 +80,7 @@ class Doctor:
         self._window.worked(now_us)
         numbers = (int(answer.get(name) or 0) for name in ("cpu_us", "new", "open", "serious"))
         self.alarm.schedule.answered(now_us, LookAnswer(*numbers))
+        self.unexplained(_suspects(answer.get("unexplained")), now_us)
 
     def stop(self, now_us: int) -> None:
         """Not before it has seen what was suspicious up to the end."""
@@ -87,3 +95,8 @@ class Doctor:
     def _close_incidents(self) -> None:
         with suppress(OSError):
             incident_file.close(self._node_dir)
+
+
+def _suspects(said: object) -> list[tuple[int, int]]:
+    pairs = [one for one in said if isinstance(one, list) and len(one) == 2] if isinstance(said, list) else []
+    return [(pid, ticks) for pid, ticks in pairs if isinstance(pid, int) and isinstance(ticks, int) and pid > 0]

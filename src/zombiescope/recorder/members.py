@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from zombiescope.node.systemd.watcher import SystemdWatcher
+from zombiescope.recorder.closer_looks import SOURCE as CLOSER
 from zombiescope.recorder.cost import rss_bytes
 from zombiescope.recorder.gpus import SOURCE as GPU
 from zombiescope.recorder.hardware import READER as HARDWARE
@@ -38,6 +39,7 @@ def register(parts: Parts) -> None:
     process(parts.gpus.process, "GPUs are not recorded", source=GPU)
     process(parts.python.process, "Python functions are not recorded", source=PYTHON)
     process(parts.whole_stacks.process, "stacks are cut off in libraries without frame pointers", source=WHOLE)
+    process(parts.closer_looks.process, "what an unexplained suspect does is not recorded", source=CLOSER)
     process(parts.waits.process, "tasks that wait are not recorded", source=WAITS)
     process(parts.counters.hardware.process, "RDMA, heat and memory errors are not recorded", source=HARDWARE)
     process(parts.compactor.process, "the recording takes more room on disk")

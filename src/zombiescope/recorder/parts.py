@@ -23,6 +23,8 @@ from zombiescope.recorder.alarm import Alarm
 from zombiescope.recorder.alarm_feed import AlarmFeed
 from zombiescope.recorder.cgroups import CgroupTracker
 from zombiescope.recorder.clock import WallClock
+from zombiescope.recorder.closer_looks import SOURCE as CLOSER
+from zombiescope.recorder.closer_looks import CloserLooks
 from zombiescope.recorder.compactor import Compactor
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.container_lookup import ContainerLookup
@@ -181,6 +183,7 @@ class Parts:
         self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)
         self.python = start.part(PYTHON, self._new_python, root)
         self.whole_stacks = start.part(WHOLE, self._new_whole_stacks, root)
+        self.closer_looks = start.part(CLOSER, self._new_closer_looks, root)
 
     def _open_schedule(self, possible: int, now_us: int, root: str) -> None:
         self.schedule = self.barrier.part(
@@ -214,6 +217,10 @@ class Parts:
         is_read = self.config.whole_stacks and root == "/"
         return WholeStacks(self.batch, self.sources, self.rings.sampler, self.clock.wall_us, enabled=is_read)
 
+    def _new_closer_looks(self, root: str) -> CloserLooks:
+        is_taken = self.config.closer_looks and self.config.diagnose and root == "/"
+        return CloserLooks(self.batch, self.sources, self.clock.wall_us, enabled=is_taken)
+
     def _open_writers(self, here: Host, root: str) -> None:
         disk = self.disk = DiskThread() if root == "/" else Inline()
         about: dict[str, Any] = {"labels": {**here.labels, **self.config.labels}, "kernel": here.release}
@@ -234,9 +241,12 @@ class Parts:
         self.counters.hardware.tell = self.counters.peers.tell = self.intake.put
         self.intake.listeners[REFUSAL] = self.counters.hardware.refused
         self.intake.listeners["mark"] = self.schedule.marked
-        self.waits.tell = self.quiet.tell = self.python.tell = self.hog_files.tell = self.intake.put
+        self.waits.tell = self.quiet.tell = self.python.tell = self.intake.put
+        self.hog_files.tell = self.closer_looks.tell = self.intake.put
         self.waits.suspect = self.quiet.suspect = self.python.ranks.suspect = self.alarm.waiting
         self.schedule.suspects = self.alarm.suspects
+        if self.doctor is not None:
+            self.doctor.unexplained, self.closer_looks.done = self.closer_looks.suspect, self.doctor.look_again
 
     def _open_housekeeping(self, here: Host, possible: int, now_us: int, root: str) -> None:
         start, config, disk = self.barrier, self.config, self.disk
@@ -306,6 +316,7 @@ class Parts:
         yield self.gpus.process.stop
         yield self.python.process.stop
         yield self.whole_stacks.process.stop
+        yield self.closer_looks.process.stop
         yield self.housekeeping.close
         yield lambda: self.disk.settle(LAST_WRITE_S)
         yield self.lookup.stop
@@ -325,6 +336,6 @@ class Parts:
 
     @property
     def children_cpu_us(self) -> int:
-        asked = (self.gpus, self.counters.hardware, self.waits, self.python, self.whole_stacks)
+        asked = (self.gpus, self.counters.hardware, self.waits, self.python, self.whole_stacks, self.closer_looks)
         readers_us = sum(one.process.cpu_us for one in asked)
         return self.compactor.process.cpu_us + readers_us + (self.doctor.process.cpu_us if self.doctor else 0)

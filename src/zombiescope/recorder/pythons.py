@@ -50,7 +50,6 @@ their own, so that a neighbour with many stacks does not hide what they do."""
 OLDEST_US = 9_000_000
 IDLE_US = 60_000_000
 _LEVEL = "/proc/sys/kernel/yama/ptrace_scope"
-_PLACES = ("/site-packages/", "/dist-packages/")
 
 
 class PythonTracker:
@@ -143,7 +142,9 @@ class PythonTracker:
     def _understand(self, said: dict[str, Any], now_us: int) -> None:
         if said.get("new"):
             self._functions, self._stacks, self._numbers, self._purposes = [], [], {}, {}
-        self._functions += [(str(name)[:500], _file(str(file)[:500])) for name, file in said.get("functions") or ()]
+        self._functions += [
+            (str(name)[:500], places.known_path(str(file)[:500])) for name, file in said.get("functions") or ()
+        ]
         self._stacks += [packed(stack, MOST_DEPTH) for stack in said.get("stacks") or ()]
         del self._functions[MOST_REMEMBERED:], self._stacks[MOST_REMEMBERED:]
         rows = [row for row in (said.get("rows") or ())[:MOST_ROWS] if len(row) == 9]
@@ -216,12 +217,3 @@ def _grant() -> str:
     if read_text(_LEVEL) == "3":
         return "kernel.yama.ptrace_scope below 3, which takes a reboot"
     return "AmbientCapabilities=CAP_SYS_PTRACE in its unit, or run it as root"
-
-
-def _file(path: str) -> str:
-    """A path as people know it: from site-packages or the standard library on, else the file and its directory."""
-    for place in (*_PLACES, "/lib/python3"):
-        before, found, after = path.rpartition(place)
-        if found and before and "/" in found + after:
-            return (found + after).removeprefix("/lib/").removeprefix("/")
-    return "/".join(path.rsplit("/", 2)[-2:]) if path.startswith("/") else path

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from zombiescope.kernel.perf_event import monotonic_ns
+from zombiescope.recorder.closer_looks import SOURCE as CLOSER
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.containers import SOURCE as CONTAINERS
 from zombiescope.recorder.feed import SOURCE as FEED
@@ -85,6 +86,7 @@ class Recorder(Parts):
             Stage("quiet processes (reader)", self._write_quiet),
             Stage(f"{PYTHON} (reader)", self._write_python),
             Stage(f"{WHOLE} (reader)", lambda tick: self.whole_stacks.second(tick.wall_us, self.python.asleep)),
+            Stage(f"{CLOSER} (reader)", lambda tick: self.closer_looks.second(tick.wall_us)),
             Stage("gaps", self._write_gaps, vital=True),
             Stage("process lookup", self._watch_lookup),
             Stage("rollup file", self._write_rollup),

@@ -11,10 +11,12 @@ from zombiescope.base.secrets import mask_fields, mask_text
 MEANINGS = {
     "cgroup_churn": "cgroups are created and removed much faster than usual",
     "clock_step": "the wall clock of the node was changed",
+    "closer_look": "the recorder followed the system calls of a process that no pattern explains",
     "container_restart": "a container started again after it had exited",
     "cpu_offline": "a core was switched off",
     "cpu_online": "a core was switched on",
     "driver_unresponsive": "a process waits for a device driver that does not answer",
+    "experiment": "fix --try froze a suspect at random, and says whether it is the culprit",
     "frozen_given_up": "a frozen window was deleted because the disk was full",
     "gpu_back": "a GPU can be read again",
     "gpu_driver_answers": "the GPU driver answers again",

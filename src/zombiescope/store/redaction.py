@@ -52,13 +52,13 @@ _NODE_KEPT = (
 )  # fmt: skip
 _CLASSES = {
     **dict.fromkeys(("cgroup", "path"), "path"), **dict.fromkeys(("resource", "source", "point"), "served"),
-    **dict.fromkeys(("exe", "module"), "program"), **dict.fromkeys(("cmdline", "requester_command"), "command"),
+    **dict.fromkeys(("exe", "module", "file"), "program"), **dict.fromkeys(("cmdline", "requester_command"), "command"),
     **dict.fromkeys(
         ("name", "comm", "unit", "container", "pod", "key", "text", "id", "image", "namespace", "pod_uid", "requester",
          "requester_unit", "requester_container", "owner", "manager", "nic", "queue", "uuid", "job", "phase", "why",
-         "daemon", "ended"), "words",
+         "daemon", "ended", "function"), "words",
     ),
-    "fields": "fields", "boot": "boot",
+    "fields": "fields", "boot": "boot", "object": "object",
 }  # fmt: skip
 """Column of text -> what it holds. "words": words of the kernel and of ours, in which names that are known, paths, ids,
 servers and addresses are replaced."""
@@ -248,7 +248,7 @@ class Redaction:
             return self._token("hidden", text)
         readers: dict[str, Callable[[str], str]] = {
             "fields": self._fields, "path": self._path, "served": self._served, "program": self._program,
-            "words": self.text, "boot": self.boot,
+            "words": self.text, "boot": self.boot, "object": self._object,
         }  # fmt: skip
         read = readers.get(kind)
         return self._token(kind, text) if read is None else read(text)
@@ -266,6 +266,10 @@ class Redaction:
         if colon and path.startswith("/"):
             return f"{self._token('server', server)}:{self._path(path)}"
         return self._path(text) if text.startswith("/") else self.text(text)
+
+    def _object(self, text: str) -> str:
+        """What a system call worked on; files of procfs are the kernel's."""
+        return self._ids(text) if text.startswith("/proc/") else self.text(text)
 
     def _fields(self, text: str) -> str:
         try:

@@ -340,6 +340,20 @@ ran, `name` being the device or the interrupt; "reach", the core was watched, `n
 (alarm, mark). `open`: 1 began before the core was watched, 2 had not ended. Waits and interrupts below 20 us are left
 out. A wait that had not ended is there again in the next snapshot."""
 
+CLOSER_LOOKS = _table(
+    62, "closer_looks", time="time", begin="time", pid="int pid", start_ticks="int ticks", comm="text", why="text",
+    threads="int", state="text plain", wchan="text plain", file="text", line="int", function="text", call="text plain",
+    object="text", calls="int", thousandths_per_s="int", took_us="int", longest_us="int", total_us="int",
+    bytes_per_s="int", failed="int", error="text plain",
+)  # fmt: skip
+"""What a suspect did while it was looked at closer, from `begin` to `time`, a second at most: a row of the process, in
+which `call` is null, and one for each system call and the thing it worked on (`object`: a file, a size, a process; null
+where its arguments name none, or it could not be looked up). The row of the process: its state (most often) and where
+it slept, the Python line that its busiest threads ran, and its threads; `why`: what of the look is missing, as it
+ended, ran another program, or its calls could not be followed. Both: `thousandths_per_s`, calls a thousand seconds.
+A call: how many were recorded, by how many threads, the median and longest duration, all of them together, bytes, how
+many failed and with what most often."""
+
 MINUTES = _table(
     20, "minutes", time="time", boot="text", seconds="int", cores_saturated_ms="int", longest_saturation_ms="int",
     longest_cpu="int", busy_ms="int", system_ms="int", cores="int", memory_cgroups="int", dying="int", restarts="int",
@@ -354,7 +368,7 @@ UNIT_HOURS = _table(21, "unit_hours", time="time", boot="text", unit="text", cpu
 TABLES = (
     SAMPLES, STACKS, FRAMES, TASKS, CORES, SERIES, COUNTERS, INTERRUPTS, EVENTS, CENSUS, LEAKS, CGROUP_STATS,
     CONTAINERS, QUEUES, GPU_SECONDS, GPUS, GPU_PROCESSES, RANKS, STEPS, GAPS, COST, WAITING, DISKS, MOUNTS,
-    PYTHON, WHOLE_STACKS, SCHEDULE,
+    PYTHON, WHOLE_STACKS, SCHEDULE, CLOSER_LOOKS,
 )  # fmt: skip
 ROLLUPS = (MINUTES, UNIT_HOURS)
 SUMMARIES = (HEAT, STACK_COUNTS)

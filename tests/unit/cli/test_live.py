@@ -309,7 +309,7 @@ def test_record_starts_the_recorder_with_what_was_asked(
         "interval_s": 0.1, "segment_s": 30, "keep_s": 3 * 86400, "max_bytes": 1 << 30,
         "labels": {"zone": "us-east-1a", "image": "a=b"}, "compact_every_s": 300, "diagnose": False,
         "python": True, "whole_stacks": True, "read_by_all": False, "leave_out_cores": "isolated", "json": True,
-        "quiet": True, "schedule": True, "called": "zombiescope", "as_root": config["as_root"],
+        "quiet": True, "schedule": True, "closer_looks": True, "called": "zombiescope", "as_root": config["as_root"],
     }  # fmt: skip
 
 

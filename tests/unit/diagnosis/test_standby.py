@@ -122,7 +122,7 @@ def test_a_look_loads_nothing_that_is_not_loaded_and_never_pandas(node_dir: Path
 
 
 def test_a_look_that_raises_says_what_and_where_and_the_next_one_is_tried(node_dir: Path) -> None:
-    doctor = stand_in(node_dir, "if from_us == 1: raise KeyError('no such thing')\n    return []")
+    doctor = stand_in(node_dir, "if from_us == 1: raise KeyError('no such thing')\n    return live.Looked([], [])")
     failed = doctor.look(1)
     assert failed["exit"] == 1
     assert "KeyError: 'no such thing'" in failed["why"]
@@ -131,14 +131,14 @@ def test_a_look_that_raises_says_what_and_where_and_the_next_one_is_tried(node_d
 
 
 def test_a_look_that_hangs_is_killed(node_dir: Path) -> None:
-    doctor = stand_in(node_dir, "if from_us == 1: time.sleep(600)\n    return []", limit_s=0.2)
+    doctor = stand_in(node_dir, "if from_us == 1: time.sleep(600)\n    return live.Looked([], [])", limit_s=0.2)
     assert doctor.look(1)["exit"] == -9
     doctor.process.kill()
     doctor.end()
 
 
 def test_a_look_that_takes_too_much_memory_fails_alone(node_dir: Path) -> None:
-    doctor = stand_in(node_dir, "if from_us == 1: bytearray(2 << 30)\n    return []")
+    doctor = stand_in(node_dir, "if from_us == 1: bytearray(2 << 30)\n    return live.Looked([], [])")
     failed = doctor.look(1)
     assert failed["exit"] == 1
     assert "MemoryError" in failed["why"]
@@ -147,7 +147,7 @@ def test_a_look_that_takes_too_much_memory_fails_alone(node_dir: Path) -> None:
 
 
 def test_a_look_that_crashes_takes_nobody_along(node_dir: Path) -> None:
-    doctor = stand_in(node_dir, "if from_us == 1: os.abort()\n    return []")
+    doctor = stand_in(node_dir, "if from_us == 1: os.abort()\n    return live.Looked([], [])")
     assert doctor.look(1)["exit"] == -6
     assert doctor.look(2)["exit"] == 0
     doctor.end()
@@ -189,7 +189,7 @@ def _runs(pid: int) -> bool:
 
 def test_a_pass_tells_how_far_it_has_got(node_dir: Path) -> None:
     loop = "for _ in range(30): steps.step('a table'); time.sleep(0.1)"
-    body = f"from zombiescope.store import steps\n    {loop}\n    return []"
+    body = f"from zombiescope.store import steps\n    {loop}\n    return live.Looked([], [])"
     doctor = stand_in(node_dir, body)
     assert doctor.process.stdin is not None
     doctor.process.stdin.write(b"1\n")

@@ -89,7 +89,7 @@ def _looked(turn: Repetition, node_dir: Path, seconds: float) -> tuple[int, list
             continue
         due_us += LOOK_EVERY_US
         with redirect_stderr(io.StringIO()):  # it announces what it finds
-            known = look(node_dir, now_us - WINDOW_US)
+            known = look(node_dir, now_us - WINDOW_US).known
         looks += 1
         said |= {str(one["id"]): one for one in known if one["severity"] != "info"}
     return looks, list(said.values())

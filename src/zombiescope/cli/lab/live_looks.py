@@ -48,7 +48,7 @@ def live_looks(source: Path, scenario: Scenario, from_us: int, to_us: int) -> Li
         for now_us in _moments(replay.ticks_us, from_us):
             replay.write_until(now_us)
             with redirect_stderr(io.StringIO()):  # it announces what it finds
-                known = look(replay.node_dir, from_us - BEFORE_US)
+                known = look(replay.node_dir, from_us - BEFORE_US).known
             looks += 1
             said |= {str(one["id"]): one for one in known if one["severity"] != "info"}
             found = verdict.best_match(scenario, worst_first(known), from_us / 1e6, now_us / 1e6 + LATER_S)

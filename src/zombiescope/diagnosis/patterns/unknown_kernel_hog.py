@@ -9,6 +9,7 @@ import numpy as np
 
 from zombiescope.base.text import printable
 from zombiescope.base.time import SECOND_US
+from zombiescope.diagnosis import closer_look
 from zombiescope.diagnosis.carriers import CARRIER_UNITS
 from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Fix
@@ -26,12 +27,18 @@ PATH_FRAMES = 4
 
 
 def examine(case: Case) -> Evidence:
+    look = closer_look.account(case)
+    fix = Fix("look at what it does, and record more next time", tuple(_steps(case)))
+    if look is None:
+        return Evidence((), None, _summary(case, None), fix)
+    culprit = case.answerable_hog if look.agrees else None
     return Evidence(
-        (), None, _summary(case), Fix("look at what it does, and record more next time", tuple(_steps(case)))
-    )
+        (look.measurement(),), culprit, _summary(case, look), fix,
+        is_ordinary=look.agrees and look.yields, is_harmful=look.does_harm,
+    )  # fmt: skip
 
 
-def _summary(case: Case) -> str:
+def _summary(case: Case, look: closer_look.Account | None) -> str:
     """What was announced is said first. A task that took no CPU is nobody's cause, so none is named then."""
     first = first_event(case.group.symptoms)
     announced = said(first) if first is not None else ""
@@ -42,7 +49,9 @@ def _summary(case: Case) -> str:
             else "no known pattern matches: no task was sampled there"
         )
     who = _who(case)
-    if case.frames:
+    if look is not None and look.agrees:
+        who = look.sentence
+    elif case.frames:
         asked = system_call(case.frames)
         who += " in the kernel" + (f", in {asked}" if asked else "") + f": {' > '.join(case.frames[-2:])}"
     return f"{announced}; {who}; no known pattern matches" if announced else f"{who}; no known pattern matches"
@@ -177,7 +186,8 @@ PATTERN = Pattern(
     proof="kernel",
     seen_on=("6.18", "6.1 (emulated)"),
     looks_like="A task holds a core in the kernel, and none of the known patterns fits its frames and counters.",
-    confirmed_by="Nothing: this is what remains when no other pattern matches.",
+    confirmed_by="A [closer look](../diagnosis.md#a-closer-look-at-a-suspect) that followed the system call in which "
+    "the hog was sampled. It says what the hog does, not why that costs so much.",
     refuted_by="Any pattern that is confirmed.",
     remedy="Compare the flame graph of those seconds with that of quiet ones.",
     stop_gap="pin it away from the cores of the network card and the trainer; it will take just as long, but no longer "

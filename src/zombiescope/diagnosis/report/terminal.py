@@ -134,7 +134,10 @@ def _detail(name: str, text: str) -> ReportLine:
 
 def _cause(incident: Incident, best: Cause, wordy: bool) -> Iterator[ReportLine]:
     if best.pattern == FALLBACK:
-        how = " · no known pattern matches"
+        looked = any(link.step == "closer look" for link in best.chain)
+        how = " · no known pattern matches" + (
+            f"; looked at closer, confidence {best.confidence:.2f}" if looked else ""
+        )
     else:
         how = f" · confidence {best.confidence:.2f} · {_known(best)}"
     yield ReportLine(_section("Cause"), ((best.pattern, "bold magenta"), (how, "dim")))

@@ -137,7 +137,7 @@ class _Splice:
             schema.GPU_SECONDS: gpu_seconds(tiles, who, axis, wide),
             **{
                 table: self._of_every_tile(table)
-                for table in (schema.PYTHON, schema.WHOLE_STACKS, schema.STEPS, schema.SCHEDULE)
+                for table in (schema.PYTHON, schema.WHOLE_STACKS, schema.STEPS, schema.SCHEDULE, schema.CLOSER_LOOKS)
             },
             **{table: self._of_the_fault(table) for table in _OF_THE_FAULT},
         }

@@ -99,3 +99,15 @@ def phase(name: str, file: str) -> Phase | None:
     if last in _STARTING or file.startswith(_STARTS) or any(part in file for part in _STARTS):
         return "start"
     return "evaluation" if last in _EVALUATES else None
+
+
+_INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python3")
+
+
+def known_path(path: str) -> str:
+    """A path as people know it: from site-packages or the standard library on, else the file and its directory."""
+    for place in _INSTALLED:
+        before, found, after = path.rpartition(place)
+        if found and before and "/" in found + after:
+            return (found + after).removeprefix("/lib/").removeprefix("/")
+    return "/".join(path.rsplit("/", 2)[-2:]) if path.startswith("/") else path
