@@ -7,15 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import Needs
 
-from zombiescope.fix import freezer, trial
+from zombiescope.fix import experiment, freezer
 from zombiescope.fix.dead_man import DeadMan
+from zombiescope.fix.experiment import Experiment
 from zombiescope.fix.freezer import Frozen
 from zombiescope.fix.step import ActionFailedError
 from zombiescope.kernel.cgroup import hierarchies, of_controller
@@ -31,6 +33,7 @@ OWNER = """
 import sys, time
 from zombiescope.fix import freezer
 from zombiescope.fix.dead_man import DeadMan
+from zombiescope.fix.experiment import Experiment
 from zombiescope.fix.freezer import Frozen
 with DeadMan(float(sys.argv[2])) as switch:
     freezer.freeze(Frozen.from_json(sys.argv[1]), switch.arm)
@@ -125,55 +128,85 @@ def test_it_goes_on_when_the_switch_is_told_to_end(needs: Needs, tmp_path: Path)
         until(lambda: not switch.is_alive)
 
 
-def test_a_trial_ends_at_once_when_somebody_kills_the_switch(
+def test_it_goes_on_within_a_second_though_its_owner_is_stopped_in_the_middle_of_a_freeze(
+    needs: Needs, tmp_path: Path
+) -> None:
+    with suspect(needs, tmp_path, "freezer") as (plan, _), DeadMan(600) as switch:
+        freezer.freeze(plan, lambda one: switch.arm(one, 0.5))
+        until(lambda: not freezer.is_frozen(plan))  # nobody thawed it: we only wait, as one that hangs does
+        assert moves(tmp_path)
+        freezer.freeze(plan, lambda one: switch.arm(one, 30.0))
+        freezer.thaw(plan)
+        switch.disarm()
+        assert switch.is_alive
+
+
+class Number:
+    """What the suspect counts."""
+
+    what, unit, grows = "numbers written", "numbers", False
+
+    def __init__(self, place: Path) -> None:
+        self._place, self._last = place, 0.0
+
+    def __enter__(self) -> Number:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self) -> float:
+        text = self._place.read_text()
+        self._last = float(text) if text else self._last  # it is just being written
+        return self._last
+
+    def amounts(self, spans: Sequence[tuple[Any, Any]]) -> list[float | None]:
+        return [last - first for first, last in spans]
+
+
+def test_an_experiment_ends_at_once_when_somebody_kills_the_switch(
     needs: Needs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Nothing:
-        def at(self, _wall_s: float) -> float | None:
-            return None
-
     killed: list[int] = []
     armed = DeadMan.arm
 
-    def kill_later(self: DeadMan, frozen: Frozen) -> None:
-        armed(self, frozen)
+    def kill_later(self: DeadMan, frozen: Frozen, limit_s: float | None = None) -> None:
+        armed(self, frozen, limit_s)
         killed.append(self.pid)
 
-    monkeypatch.setattr(DeadMan, "arm", kill_later)
-
     def wait(seconds: float) -> None:
+        time.sleep(seconds)
         if killed:
             os.kill(killed.pop(), signal.SIGKILL)
-        time.sleep(min(seconds, 0.2))
 
+    monkeypatch.setattr(DeadMan, "arm", kill_later)
     with suspect(needs, tmp_path, "freezer") as (plan, _):
         with pytest.raises(ActionFailedError, match="switch"):
-            trial.run(plan, 30, Nothing(), wait=wait)
+            Experiment(plan, Number(tmp_path / "n"), wait=wait).run()
         until(lambda: not freezer.is_frozen(plan))
 
 
-def test_a_leak_that_stops_and_begins_again_is_proved(needs: Needs, tmp_path: Path) -> None:
-    class Number:
-        """What the suspect counts, remembered by the time it was seen."""
-
-        def __init__(self) -> None:
-            self.seen = [(time.time(), float((tmp_path / "n").read_text() or 0))]
-
-        def at(self, wall_s: float) -> float | None:
-            return next((count for at, count in reversed(self.seen) if at <= wall_s), None)
-
-        def wait(self, seconds: float) -> None:
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                time.sleep(0.02)
-                text = (tmp_path / "n").read_text()
-                self.seen.append((time.time(), float(text) if text else self.seen[-1][1]))
-
+def test_who_writes_the_numbers_is_convicted_with_a_p_value_and_goes_on(needs: Needs, tmp_path: Path) -> None:
     with suspect(needs, tmp_path, "freezer") as (plan, _):
-        number = Number()
-        number.wait(1.5)
-        answer = trial.run(plan, 1.0, number, settle_s=0.1, wait=number.wait)
-        assert (answer.word, answer.text) == ("stopped", "the leak stopped while it was frozen and began again")
+        answer = Experiment(plan, Number(tmp_path / "n")).run()
+        assert answer.word == "stopped", answer
+        assert answer.p_value <= experiment.SURE
+        assert f"p = {answer.p_value:.2g}" in answer.text
+        assert moves(tmp_path)
+
+
+def test_one_that_has_nothing_to_do_with_it_is_not_convicted(needs: Needs, tmp_path: Path) -> None:
+    """Somebody else writes the numbers."""
+    (tmp_path / "other").mkdir()
+    with suspect(needs, tmp_path, "freezer") as (plan, _):
+        command = [sys.executable, "-c", COUNTS, str(tmp_path / "other" / "n")]
+        with subprocess.Popen(command) as culprit:
+            try:
+                until((tmp_path / "other" / "n").exists)
+                answer = Experiment(plan, Number(tmp_path / "other" / "n")).run()
+            finally:
+                culprit.kill()
+        assert answer.word in ("went-on", "unknown"), answer
 
 
 def test_whoever_carries_our_session_is_not_frozen() -> None:

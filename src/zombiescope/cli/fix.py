@@ -37,7 +37,7 @@ EXAMPLES = examples(
     "fix --incident 3f2a91c0            # the plan, no change",
     "fix --incident 3f2a91c0 --apply    # asks before each step",
     "fix --finding endless-restart:ecs.service --apply --yes",
-    "fix --incident 3f2a91c0 --try 5m   # is it the culprit? frozen",
+    "fix --incident 3f2a91c0 --try 2m   # an experiment: is it that?",
     "fix --incident 3f2a91c0 --undo",
     "fix --incident 3f2a91c0 --reboot --apply  # drains first",
     "fix --root /mnt/image --emit shell -o off.sh",
@@ -90,7 +90,8 @@ def command(
             "--try",
             parser=trial_s,
             metavar="DURATION",
-            help="Freeze the suspect for so long (30s to 30m) and see whether it stops; then let it go.",
+            help="Freeze the suspect for fractions of a second, at random, and see what stops. "
+            "All of it takes so long at most (30s to 30m).",
         ),
     ] = None,
     root: Annotated[
@@ -129,7 +130,7 @@ def command(
         with opened(directory, node) as recording:
             found = _incident(recording, incident, question)
             _require_ours(recording, found)
-        return run_trial(found, directory, node, try_for, force_unit or [], yes=yes, json_=json_)
+        return run_trial(found, directory, node, try_for, yes=yes, json_=json_)
     if apply and undo:
         raise typer.BadParameter("--apply and --undo: leave out one")
     if undo:

@@ -1,8 +1,10 @@
-"""`zombiescope fix --try DURATION`: the isolation test, in the action log, and its answer."""
+"""`zombiescope fix --try DURATION`: the experiment with the suspect, in the action log, and its answer."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,10 @@ from zombiescope.cli.recording_argument import opened
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.incident import Actor, Incident
+    from zombiescope.fix.experiment import Answer, Design, Experiment, Measure
     from zombiescope.fix.freezer import Frozen
     from zombiescope.fix.step import Action
-    from zombiescope.fix.trial import Answer, Counter
+    from zombiescope.store.reader import Recording
 
 _APPEARS_S = 60.0
 """A unit that crashes again and again has no process for as long as its RestartSec."""
@@ -27,37 +30,39 @@ def trial_s(text: str) -> float:
     return within(duration_s(text), 30, 1800, "30s to 30m")
 
 
+_BASELINE_S = 7.0
+
+
 def run_trial(
     incident: Incident,
     directory: str | None,
     node: str | None,
     seconds: float,
-    force: list[str],
     *,
     yes: bool,
     json_: bool,
 ) -> int:
     from zombiescope.fix.actions.freeze import FreezeSuspect
-    from zombiescope.fix.trial_counter import CreatedCgroups
+    from zombiescope.fix.experiment import Experiment
     from zombiescope.fix.verify import is_written
 
-    suspect = incident.causes[0].culprit if incident.causes else None
+    suspect = (incident.causes[0].culprit or incident.causes[0].hog) if incident.causes else None
     if suspect is None:
         raise Failure("the culprit of this incident is not known, so there is nothing to freeze")
     with opened(directory, node) as recording:
         if not is_written(recording):
             raise Failure("no recorder writes this recording, so whether it stops would not be seen", "start one first")
-    cgroup = _cgroup(suspect, force)
-    frozen = _frozen(cgroup)
+    frozen = _frozen(_cgroup(suspect))
     action = FreezeSuspect(frozen.to_json())
     if not yes:
         for line in action.touches():
             note(f"  touches  {line}")
-        if not typer.confirm(f"Freeze {suspect.name} for {seconds:g} s?", err=True):
+        if not typer.confirm(f"Freeze {suspect.name} up to 20 times, for 0.3 s at most?", err=True):
             return 0
-    counter = CreatedCgroups(partial(opened, directory, node), cgroup, suspect.unit, suspect.container)
-    note(f"freezing {suspect.name} for {seconds:g} s, then watching for another {seconds:g} s")
-    answer = _logged(f"incident:{incident.id}", action, frozen, seconds, counter)
+    measure = _measure(incident, partial(opened, directory, node), frozen)
+    note(f"measuring {measure.what} for {_BASELINE_S:.0f} s: can an experiment tell whether it is {suspect.name}?")
+    answer = _logged(f"incident:{incident.id}", action, Experiment(frozen, measure), seconds)
+    _report(incident, suspect, answer)
     if json_:
         made: dict[str, object] = {
             "target": f"incident:{incident.id}",
@@ -68,17 +73,41 @@ def run_trial(
         print_document("fix", {**made, "trial": answer.document()})
     else:
         console().print(f"{suspect.name}: {answer.text}", style="bold", markup=False, soft_wrap=True)
-        console().print(f"  cgroups made a second: {_rates(answer)}", markup=False, soft_wrap=True)
+        for number, (running, while_frozen) in enumerate(answer.blocks, 1):
+            line = f"  {number:>2}. running {running:g} {answer.unit}, frozen {while_frozen:g} {answer.unit}"
+            console().print(line, markup=False, style="dim")
     return 0
 
 
-def _rates(answer: Answer) -> str:
-    windows = {"before": answer.before, "while it was frozen": answer.frozen, "after": answer.after}
-    said = {name: amount.per_second for name, amount in windows.items()}
-    return ", ".join(f"{'not known' if rate is None else f'{rate:.2f}'} {name}" for name, rate in said.items())
+def _measure(incident: Incident, opened_: Callable[[], AbstractContextManager[Recording]], frozen: Frozen) -> Measure:
+    from zombiescope.fix import measures
+    from zombiescope.fix.step import ActionFailedError
+
+    try:
+        return measures.of_incident(incident, opened_, frozen.directory)
+    except ActionFailedError as error:
+        raise Failure(str(error), "the plan without --try names the steps") from error
 
 
-def _cgroup(suspect: Actor, force: list[str]) -> str:
+def _report(incident: Incident, suspect: Actor, answer: Answer) -> None:
+    """To the recorder, so that the diagnosis of the incident has the answer and its p-value."""
+    from zombiescope.base.feed import Feed
+
+    feed = Feed()
+    text = f"experiment: {suspect.name}: {answer.text}"
+    fields = {
+        "incident": incident.id, "suspect": suspect.name, "verdict": answer.word, "p_value": answer.p_value,
+        "gone": answer.gone, "said": answer.text,
+    }  # fmt: skip
+    feed.event({
+        "at_us": time.time_ns() // 1000, "kind": "experiment", "source": "fix", "severity": "info", "text": text,
+        "fields": fields,
+    })  # fmt: skip
+    if not feed.flush():
+        note("zombiescope: no recorder took the answer, so it is in the action log only")
+
+
+def _cgroup(suspect: Actor) -> str:
     """Where it runs now. Failure for what is protected, or belongs to nothing that can be frozen by itself."""
     from zombiescope.fix import guard, holds
 
@@ -88,15 +117,15 @@ def _cgroup(suspect: Actor, force: list[str]) -> str:
     if name is None:
         raise Failure(f"{suspect.subject} belongs to no unit and no container, so nothing else would stay untouched")
     why = guard.protected_unit(name) if suspect.unit else guard.protected_container(name)
-    if why is not None and name not in force:
-        raise Failure(f"{name} is protected: {why}", f"--force-unit {name} would freeze it nevertheless")
+    if why is not None:
+        raise Failure(f"{name} is protected, and is never frozen: {why}", "leave out --try")
     found = _of_container(suspect) if suspect.unit is None else _of_unit(suspect.unit, suspect.cgroup)
     if found is None or "*" in found or found == "/":
         raise Failure(f"where {name} runs is not known")
     if (why := guard.never_frozen(suspect.pod, suspect.container, found)) is not None:
         raise Failure(f"{name} is not frozen: {why}", "leave out --try: the plan needs no trial")
-    if name not in force and (why := holds.why_needed(found)) is not None:
-        raise Failure(f"{name} is protected: {why}", f"--force-unit {name} would freeze it nevertheless")
+    if (why := holds.why_needed(found)) is not None:
+        raise Failure(f"{name} is protected, and is never frozen: {why}", "leave out --try")
     return found
 
 
@@ -142,18 +171,28 @@ def _frozen(cgroup: str) -> Frozen:
     return found
 
 
-def _logged(target: str, action: Action, frozen: Frozen, seconds: float, counter: Counter) -> Answer:
+def _logged(target: str, action: Action, trial: Experiment, most_s: float) -> Answer:
     """In the log before and after, so that `fix --undo` lets it go should all else fail."""
-    from zombiescope.fix import log, trial
+    from zombiescope.fix import log
     from zombiescope.fix.apply import recorded
+    from zombiescope.fix.experiment import expected_s
     from zombiescope.fix.step import ActionFailedError
+
+    def planned(how: Design) -> None:
+        lasts_s = expected_s(how)
+        if _BASELINE_S + lasts_s > most_s:
+            raise ActionFailedError(f"it would take {_BASELINE_S + lasts_s:.0f} s, and may take {most_s:.0f} s")
+        note(
+            f"{how.blocks} freezes of {how.period_s * 1000:.0f} ms in random order, about {lasts_s:.0f} s; "
+            f"a culprit is convicted in {how.power:.0%}"
+        )
 
     step = "trial.freeze"
     said = recorded(action)
     with log.opened() as held:
         held.append(target, "applying", step, action=said, before={"frozen": False})
         try:
-            answer = trial.run(frozen, seconds, counter)
+            answer = trial.run(planned)
         except ActionFailedError as error:
             held.append(target, "undone", step, action=said, before={"frozen": False}, why=str(error))
             raise Failure(str(error)) from error

@@ -2,13 +2,15 @@
 
 `python -m zombiescope.fix.dead_man SECONDS` reads lines from a pipe, each a Frozen as JSON that replaces the one
 before, and answers each with "armed". When the pipe closes (whoever holds it ended, by kill -9 too), or after so many
-seconds, it thaws the last. It is a session of its own, takes no signal that can be caught as a reason to leave before
+seconds, it thaws the last. A line with "limit_s" is thawed after that time, although its owner may only hang; "{}" says
+that its owner has thawed it. It is a session of its own, takes no signal that can be caught as a reason to leave before
 it has thawed, moves to the root of each hierarchy so that the end of a login or a unit does not take it along, and
 asks the kernel not to choose it when memory is short.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -20,6 +22,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
 
+from zombiescope.base import json as _json
 from zombiescope.base import python as _python
 from zombiescope.fix.freezer import Frozen, thaw
 from zombiescope.kernel.cgroup import hierarchies
@@ -44,12 +47,21 @@ class DeadMan:
     def pid(self) -> int:
         return self._process.pid
 
-    def arm(self, frozen: Frozen) -> None:
-        """Returns when the switch has it. RuntimeError where it does not answer: then nothing may be frozen."""
+    def disarm(self) -> None:
+        """What it was told of is thawed."""
+        assert self._process.stdin is not None
+        with suppress(OSError):
+            self._process.stdin.write(b"{}\n")
+            self._process.stdin.flush()
+
+    def arm(self, frozen: Frozen, limit_s: float | None = None) -> None:
+        """Returns when the switch has it; after `limit_s` it thaws it even if nothing else happens. RuntimeError where
+        it does not answer: then nothing may be frozen."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            self._process.stdin.write(frozen.to_json().encode() + b"\n")
+            made = {**json.loads(frozen.to_json()), **({} if limit_s is None else {"limit_s": limit_s})}
+            self._process.stdin.write(json.dumps(made).encode() + b"\n")
             self._process.stdin.flush()
             ready = select.select([self._process.stdout], [], [], _ANSWER_S)[0]
             answer = os.read(self._process.stdout.fileno(), 64) if ready else b""
@@ -88,20 +100,34 @@ class _ToldToEndError(Exception):
 
 def watch(fd: int, seconds: float, armed: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
     """Until the pipe closes or the time is over; then what it was told last goes on."""
-    end, rest, frozen = clock() + seconds, b"", None
+    end, rest, frozen, due = clock() + seconds, b"", None, None
     try:
         while (left := end - clock()) > 0:
-            if not select.select([fd], [], [], left)[0]:
-                break
+            soon = left if due is None else max(0.0, min(left, due - clock()))
+            if not select.select([fd], [], [], soon)[0]:
+                if due is None or frozen is None or clock() < due:
+                    continue
+                thaw(frozen)
+                frozen = due = None
+                continue
             if not (data := os.read(fd, 65536)):
                 break
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
-                frozen = Frozen.from_json(line.decode())
+                if line == b"{}":
+                    frozen = due = None
+                    continue
+                frozen, limit_s = _armed(line.decode())
+                due = None if limit_s is None else clock() + limit_s
                 armed()
     finally:
         if frozen is not None:
             thaw(frozen)
+
+
+def _armed(line: str) -> tuple[Frozen, float | None]:
+    frozen, limit_s = Frozen.from_json(line), _json.loads(line).get("limit_s")
+    return frozen, float(limit_s) if isinstance(limit_s, int | float) else None
 
 
 def leave_its_cgroups() -> None:

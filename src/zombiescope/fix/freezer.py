@@ -1,6 +1,7 @@
 """Stops every process of a cgroup where it is, and lets it go on: nothing is ended, nothing is lost.
 
-v2: cgroup.freeze (v5.2, 76f969e8948d). v1: freezer.state of the freezer hierarchy, where the suspect has a directory
+v2: cgroup.freeze (v5.2, 76f969e8948d); where a kernel has it not but the cpu controller is on, cpu.max of a thousandth
+of a CPU, which is put back. v1: freezer.state of the freezer hierarchy, where the suspect has a directory
 there (containers do; systemd makes none for its units). Else SIGSTOP to each process, again until none is new: a
 parent sees that, and a supervisor that waits for its children may react.
 
@@ -27,6 +28,10 @@ from zombiescope.kernel.procfile import names_in, read_file
 
 FREEZE_S = 10.0
 ROUNDS = 20
+_HARDLY = "1000 1000000"
+"""A thousandth of a CPU: the least quota, of the longest period."""
+_WRITES = {"freeze": ("cgroup.freeze", "1"), "freezer": ("freezer.state", "FROZEN"), "cpu.max": ("cpu.max", _HARDLY)}
+_THAWS = {"freeze": "0", "freezer": "THAWED"}
 SHORTEST_ID = 12
 """Of a container: a shorter one may be in other names too."""
 
@@ -34,11 +39,13 @@ SHORTEST_ID = 12
 @dataclass(frozen=True, slots=True)
 class Frozen:
     kind: str
-    """freeze (v2), freezer (v1) or signals."""
+    """freeze or cpu.max (v2), freezer (v1) or signals."""
     directory: str
     """Of the cgroup: in the freezer's hierarchy, or where its processes are listed."""
     processes: tuple[tuple[int, int], ...] = ()
     """(pid, start time) of those that were sent SIGSTOP."""
+    before: str = ""
+    """What cpu.max said."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -46,7 +53,8 @@ class Frozen:
     @classmethod
     def from_json(cls, text: str) -> Frozen:
         made = _json.loads(text)
-        return cls(made["kind"], made["directory"], tuple((pid, start) for pid, start in made["processes"]))
+        processes = tuple((pid, start) for pid, start in made["processes"])
+        return cls(made["kind"], made["directory"], processes, str(made.get("before", "")))
 
 
 def plan(cgroup: str, found: tuple[Hierarchy, ...] | None = None) -> Frozen | None:
@@ -57,6 +65,8 @@ def plan(cgroup: str, found: tuple[Hierarchy, ...] | None = None) -> Frozen | No
         place = _place(hierarchy, cgroup)
         if hierarchy.version == 2 and place and os.access(f"{place}/cgroup.freeze", os.W_OK) and pids(place):
             return Frozen("freeze", place)
+        if hierarchy.version == 2 and place and os.access(f"{place}/cpu.max", os.W_OK) and pids(place):
+            return Frozen("cpu.max", place, before=(read_file(f"{place}/cpu.max") or b"max").decode().strip())
     place = _place(freezer, cgroup)
     if place and os.access(f"{place}/freezer.state", os.W_OK) and pids(place):
         return Frozen("freezer", place)
@@ -110,14 +120,14 @@ def freeze(frozen: Frozen, tell: Callable[[Frozen], None] = lambda _: None, limi
     tell(frozen)
     if frozen.kind == "signals":
         return _stop_all(frozen, tell)
-    file, word = ("cgroup.freeze", "1") if frozen.kind == "freeze" else ("freezer.state", "FROZEN")
+    file, word = _WRITES[frozen.kind]
     Path(f"{frozen.directory}/{file}").write_text(word)
     end = time.monotonic() + limit_s
     while not is_frozen(frozen):
         if time.monotonic() > end:
             thaw(frozen)
-            raise TimeoutError(f"{frozen.directory} was not frozen within {limit_s:.0f} s, and was let go again")
-        time.sleep(0.02)
+            raise TimeoutError(f"{frozen.directory} was not frozen within {limit_s:g} s, and was let go again")
+        time.sleep(0.001)
     return frozen
 
 
@@ -139,6 +149,8 @@ def _stop_all(frozen: Frozen, tell: Callable[[Frozen], None]) -> Frozen:
 def is_frozen(frozen: Frozen) -> bool:
     if frozen.kind == "freeze":
         return b"frozen 1" in (read_file(f"{frozen.directory}/cgroup.events") or b"")
+    if frozen.kind == "cpu.max":
+        return (read_file(f"{frozen.directory}/cpu.max") or b"").decode().split() == _HARDLY.split()
     if frozen.kind == "freezer":
         return (read_file(f"{frozen.directory}/freezer.state") or b"").strip() == b"FROZEN"
     states = [
@@ -150,7 +162,8 @@ def is_frozen(frozen: Frozen) -> bool:
 def thaw(frozen: Frozen) -> None:
     """Harmless when it is not frozen, or gone."""
     if frozen.kind != "signals":
-        file, word = ("cgroup.freeze", "0") if frozen.kind == "freeze" else ("freezer.state", "THAWED")
+        file = _WRITES[frozen.kind][0]
+        word = frozen.before if frozen.kind == "cpu.max" else _THAWS[frozen.kind]
         try:
             Path(f"{frozen.directory}/{file}").write_text(word)
         except OSError as error:

@@ -166,6 +166,10 @@ def open_stack_copies(tid: int, hz: int, stack_bytes: int, ring_pages: int) -> C
     return CopyRing(fd, memory)
 
 
+def enable(fd: int) -> None:
+    fcntl.ioctl(fd, IOC_ENABLE, 0)
+
+
 def event_id(fd: int) -> int:
     """The id that the records of this event carry."""
     buffer = bytearray(8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shlex
 import signal
@@ -33,7 +34,6 @@ from zombiescope.fix.reclaim import (
     surviving_parent,
 )
 from zombiescope.fix.step import ActionFailedError
-from zombiescope.fix.trial import Amount, judge
 from zombiescope.fix.zombie_steps import _is_the_systems
 from zombiescope.kernel import open_files
 from zombiescope.kernel.cgroup import Hierarchy
@@ -216,28 +216,7 @@ def test_the_command_that_is_shown_writes_what_is_written(
     assert f"seq {LIVING_BYTES // PIECE_BYTES}" in command[-1]
 
 
-# --- the isolation test ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("before", "frozen", "after", "word"),
-    [
-        (60, 0, 60, "stopped"),
-        (60, 2, 50, "stopped"),
-        (60, 60, 60, "went-on"),
-        (60, 35, 60, "went-on"),
-        (60, 20, 60, "unknown"),
-        (60, 0, 0, "unknown"),
-        (60, 0, None, "unknown"),
-        (2, 0, 2, "unknown"),
-        (None, 0, 60, "unknown"),
-        (60, None, 60, "unknown"),
-    ],
-)
-def test_what_three_windows_prove(before: float | None, frozen: float | None, after: float | None, word: str) -> None:
-    answer = judge(Amount(before, 60), Amount(frozen, 60), Amount(after, 60))
-    assert answer.word == word
-    assert answer.text.startswith("not known") == (word == "unknown")
+# --- the dead man's switch --------------------------------------------------------------------------------------------
 
 
 def test_the_switch_thaws_the_last_it_heard_of_when_the_pipe_closes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,6 +244,51 @@ def test_the_switch_thaws_though_a_line_is_damaged(monkeypatch: pytest.MonkeyPat
     os.close(reading)
     os.close(writing)
     assert thawed == [frozen]
+
+
+def test_the_switch_thaws_what_its_owner_forgot_and_goes_on_listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner hangs in the middle of a freeze, comes back, and freezes again."""
+    thawed: list[Frozen] = []
+    reading, writing = os.pipe()
+    first, second = Frozen("freeze", "/x"), Frozen("freezer", "/y")
+    os.write(writing, json.dumps({**json.loads(first.to_json()), "limit_s": 1.0}).encode() + b"\n")
+    now = [0.0]
+
+    def thaw(frozen: Frozen) -> None:
+        thawed.append(frozen)
+        if frozen == first:
+            os.write(writing, f"{second.to_json()}\n".encode())
+            os.close(writing)
+
+    def clock() -> float:
+        now[0] += 0.3
+        return now[0]
+
+    monkeypatch.setattr(dead_man, "thaw", thaw)
+    dead_man.watch(reading, 600, lambda: None, clock)
+    os.close(reading)
+    assert thawed == [first, second]
+
+
+def test_the_switch_leaves_alone_what_its_owner_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    thawed: list[Frozen] = []
+    monkeypatch.setattr(dead_man, "thaw", thawed.append)
+    reading, writing = os.pipe()
+    os.write(writing, Frozen("freeze", "/x").to_json().encode() + b"\n{}\n")
+    os.close(writing)
+    dead_man.watch(reading, 60, lambda: None)
+    os.close(reading)
+    assert thawed == []
+
+
+def test_a_share_of_a_cpu_is_taken_and_put_back(tmp_path: Path) -> None:
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    frozen = freezer.freeze(Frozen("cpu.max", str(tmp_path), before="max 100000"))
+    assert freezer.is_frozen(frozen)
+    assert (tmp_path / "cpu.max").read_text() == "1000 1000000"
+    freezer.thaw(Frozen.from_json(frozen.to_json()))
+    assert (tmp_path / "cpu.max").read_text() == "max 100000"
+    assert not freezer.is_frozen(frozen)
 
 
 def test_a_number_that_was_given_again_is_not_continued(monkeypatch: pytest.MonkeyPatch) -> None:
