@@ -14,6 +14,8 @@ import numpy.typing as npt
 from zombiescope.base.severity import SEVERITIES
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import python as python_documents
+from zombiescope.documents.charts import charts
+from zombiescope.query.delays import long_waits, named
 from zombiescope.query.events import events
 from zombiescope.query.gpus import series as gpu_series
 from zombiescope.query.jobs import steps as training_steps
@@ -28,6 +30,7 @@ from zombiescope.store.reader import Recording
 
 MOST_EVENTS = 2_000
 MOST_MARKS = 500
+MOST_WAITS, MOST_SCHEDULE_ROWS = 300, 300_000
 _RESOURCES = ("cpu", "memory", "io")
 
 
@@ -54,6 +57,7 @@ def document(
         "pressure": _pressure(recording, window, most),
         "gpus": _gpus(recording, window, most),
         "charts": charts(recording, window, most),
+        "delays": _delays(recording, window),
         "python": python,
         "python_left_out": left_out,
         "gaps": [
@@ -61,6 +65,22 @@ def document(
             for gap in all_gaps(recording, window.start_us, window.end_us)
         ],
     }
+
+
+def _delays(recording: Recording, window: Window) -> dict[str, Any]:
+    """The longest waits for a core, from snapshots of the schedule."""
+    waits, known, too_many = long_waits(recording, window.start_us, window.end_us, MOST_WAITS, MOST_SCHEDULE_ROWS)
+    return {
+        "waits": [
+            {
+                "from": one.from_us / 1e6, "to": one.to_us / 1e6, "cpu": one.cpu, "victim": named(one.victim),
+                "by": None if one.by is None else named(one.by),
+            }
+            for one in waits
+        ],
+        "known": [{"from": one.from_us / 1e6, "to": one.to_us / 1e6, "cpu": one.cpu} for one in known],
+        "too_many": too_many,
+    }  # fmt: skip
 
 
 def _worst(found: Sequence[Event]) -> list[Event]:

@@ -151,6 +151,29 @@ def slices(recording: Recording, start_us: int, end_us: int) -> Iterator[Slice]:
             yield found.kinds[row], cpu, int(found.begin[row]), int(found.end[row]), found.party(row), name
 
 
+@dataclass(frozen=True, slots=True)
+class LongWait:
+    """One wait, and who ran there longest meanwhile; null: not known."""
+
+    victim: Victim
+    by: Party | None
+    cpu: int
+    from_us: int
+    to_us: int
+
+
+def long_waits(
+    recording: Recording, start_us: int, end_us: int, most: int, most_rows: int
+) -> tuple[list[LongWait], list[Watched], bool]:
+    """The longest single waits of a window and the spans that are known, for a picture. More rows than `most_rows` are
+    not read: then there are no waits, and the answer ends with True."""
+    rows = recording.table("schedule", start_us, end_us + LATE_US)
+    if not len(rows) or len(rows) > most_rows:
+        return [], [], len(rows) > most_rows
+    analysis = _Analysis(_Slices(rows, _tasks(recording, start_us, end_us + LATE_US)), start_us, end_us)
+    return analysis.longest(most), analysis.watched(), False
+
+
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -289,7 +312,15 @@ class _Analysis:
             if one.us >= least_s * 1e6
         ]  # fmt: skip
         found.sort(key=lambda one: (len(one.through) > 0, -one.seconds))
-        return Delays(found, self._watched())
+        return Delays(found, self.watched())
+
+    def longest(self, most: int) -> list[LongWait]:
+        found = []
+        for wait in self._waits[:most]:
+            begin, end = max(self._start_us, wait.begin), min(self._end_us, wait.end)
+            by = self._culprits(wait, begin, end)
+            found.append(LongWait(self._victim(wait), next(iter(by), None), wait.cpu, begin, end))
+        return sorted(found, key=lambda one: one.from_us)
 
     def _victim(self, wait: _Wait) -> Victim:
         if wait.vector >= 0:
@@ -339,7 +370,7 @@ class _Analysis:
         key = victim, by, wait.cpu, through
         self._sums.setdefault(key, _Sum(wait.cpu, begin, end)).add(begin, end, us, goes_on=goes_on)
 
-    def _watched(self) -> list[Watched]:
+    def watched(self) -> list[Watched]:
         """The spans of each core, joined where they touch."""
         found: list[Watched] = []
         cpus, begin, end = self._slices.cpu, self._slices.begin, self._slices.end

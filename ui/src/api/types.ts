@@ -301,6 +301,13 @@ export interface Delay {
   frames?: string[];
 }
 
+/** The longest waits. `known`: where there is a snapshot of the schedule; `too_many`: the window is too long. */
+export interface DelayLane {
+  waits: LongWait[];
+  known: KnownSchedule[];
+  too_many: boolean;
+}
+
 /** Direct ones first, then those that came through others; of each the longest first. */
 export interface DelaysAnswer {
   schema: string;
@@ -951,6 +958,12 @@ export interface JobFate {
   ran_s: number | null;
 }
 
+export interface KnownSchedule {
+  from: number;
+  to: number;
+  cpu: number;
+}
+
 export interface LabelValue {
   label: string;
   value: string;
@@ -967,6 +980,7 @@ export interface Lanes {
   pressure: Pressure;
   gpus: GpuSeries;
   charts: Chart[];
+  delays: DelayLane;
   python: PythonLane[];
   python_left_out: number;
   gaps: Gap[];
@@ -980,6 +994,15 @@ export interface LiveDiagnosisOutage {
   to: number;
   failures: number;
   why: string;
+}
+
+/** A task or a softirq that could have run, and who ran on that core meanwhile; null: not known. */
+export interface LongWait {
+  from: number;
+  to: number;
+  cpu: number;
+  victim: string;
+  by: string | null;
 }
 
 export interface MemoryCgroups {

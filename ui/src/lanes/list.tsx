@@ -6,6 +6,7 @@
 import { info } from "../state";
 import { arrangement, ordered } from "./arrange";
 import { chartLane, gpuMore, gpuName, gpus, pressure, served, zombies } from "./charts";
+import { DelayRows, delayTips } from "./delays";
 import { Events } from "./events";
 import { lanes } from "./load";
 import { PythonRows, pythonRows } from "./python";
@@ -30,6 +31,13 @@ export const LANES: readonly Lane[] = [
     tip: pythonRows,
   },
   chartLane({ id: "steps", title: "Step time", blind: /^marks$/, read: () => served("step time") }),
+  {
+    id: "delays",
+    title: "Delays",
+    has: () => !!lanes.value?.delays?.known.length || !!info.value?.tables.schedule,
+    Draw: DelayRows,
+    tip: delayTips,
+  },
   chartLane({
     id: "pressure",
     title: "Pressure",

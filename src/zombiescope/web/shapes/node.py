@@ -221,6 +221,26 @@ class Chart(TypedDict):
     lines: list[ChartLine]
 
 
+class LongWait(Span):
+    """A task or a softirq that could have run, and who ran on that core meanwhile; null: not known."""
+
+    cpu: int
+    victim: str
+    by: str | None
+
+
+class KnownSchedule(Span):
+    cpu: int
+
+
+class DelayLane(TypedDict):
+    """The longest waits. `known`: where there is a snapshot of the schedule; `too_many`: the window is too long."""
+
+    waits: list[LongWait]
+    known: list[KnownSchedule]
+    too_many: bool
+
+
 class Lanes(Window):
     events: list[TimelineEvent]
     events_left_off: int
@@ -228,6 +248,7 @@ class Lanes(Window):
     pressure: Pressure
     gpus: GpuSeries
     charts: list[Chart]
+    delays: DelayLane
     python: list[PythonLane]
     python_left_out: int
     gaps: list[Gap]

@@ -254,6 +254,7 @@ describe("the time axis of a frozen page", () => {
       events_left_off: 0,
       charts: [{ name: "disk", unit: "bytes/s", at: [1, 5, 8], lines: [{ name: "read", values: [1, null, 3] }] }],
       python_left_out: 0,
+      delays: { waits: [], known: [], too_many: false },
       python: [
         {
           pid: 7,
