@@ -195,7 +195,7 @@ def judge(pairs: Sequence[tuple[float, float]], how: Design, measure: Measure) -
     texts: dict[Word, str] = {
         "stopped": f"it is the culprit: {share} {less} {measure.what} while it was frozen, in {times}",
         "contributes": f"it is not the culprit alone: {share} {less} {measure.what} while it was frozen, in {times}",
-        "went-on": f"it is not the culprit: {measure.what} went on while it was frozen, in {times}",
+        "went-on": f"it is not the culprit: {measure.what} stayed while it was frozen, in {times}",
         "unknown": f"not known: {measure.what} varied too much in {times}",
     }
     text = f"{texts[word]} (p = {chance:.2g})"
@@ -296,7 +296,7 @@ class Experiment:
     def _frozen_period(self, how: Design, switch: DeadMan) -> tuple[Any, Any] | None:
         """None where it was not there, or did not stay frozen."""
         if not switch.is_alive:
-            raise ActionFailedError("somebody ended the dead man's switch, so nothing more is frozen")
+            raise ActionFailedError("the dead man's switch was ended, so nothing more is frozen")
         now = self.frozen
         try:
             now = freezer.freeze(self.frozen, lambda one: switch.arm(one, FREEZE_LIMIT_S), FREEZE_S)
@@ -308,7 +308,7 @@ class Experiment:
             raise ActionFailedError(str(error)) from error
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ENODEV):
-                raise ActionFailedError(f"it could not be frozen, and goes on: {error}") from error
+                raise ActionFailedError(f"it could not be frozen, and continues: {error}") from error
             return None
         finally:
             with suppress(OSError):

@@ -996,7 +996,7 @@ export interface LiveDiagnosisOutage {
   why: string;
 }
 
-/** A task or a softirq that could have run, and who ran on that core meanwhile; null: not known. */
+/** A task or a softirq that could have run, and who ran on that core then; null: not known. */
 export interface LongWait {
   from: number;
   to: number;

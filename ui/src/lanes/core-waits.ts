@@ -28,5 +28,5 @@ export function byCore({ waits }: Pick<DelayLane, "waits">): CoreWaits[] {
 
 /** NET_RX of eth0 waited 951 ms: kubelet (pid 8781) ran on core 1 */
 export function waitWords({ victim, by, cpu, from, to }: LongWait): string {
-  return `${victim} waited ${duration(to - from)}: ${by ?? "nobody knows who"} ran on core ${cpu}`;
+  return `${victim} waited ${duration(to - from)}: ${by ?? "an unknown task"} ran on core ${cpu}`;
 }

@@ -24,7 +24,7 @@ export function DelayRows() {
             : found?.too_many
               ? "zoom in to see who waited for a core"
               : found?.known.length
-                ? "nobody waited for long in view"
+                ? "no long wait in view"
                 : "no snapshot of the schedule in view"}
         </span>
       </Row>

@@ -222,7 +222,7 @@ class Chart(TypedDict):
 
 
 class LongWait(Span):
-    """A task or a softirq that could have run, and who ran on that core meanwhile; null: not known."""
+    """A task or a softirq that could have run, and who ran on that core then; null: not known."""
 
     cpu: int
     victim: str
