@@ -14,7 +14,6 @@ import numpy.typing as npt
 from zombiescope.base.severity import SEVERITIES
 from zombiescope.documents import events as event_documents
 from zombiescope.documents import python as python_documents
-from zombiescope.documents.charts import charts
 from zombiescope.query.delays import long_waits, named
 from zombiescope.query.events import events
 from zombiescope.query.gpus import series as gpu_series

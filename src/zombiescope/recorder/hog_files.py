@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from zombiescope._native import perf_event_open
+from zombiescope.base.secrets import mask_text
 from zombiescope.base.text import printable
 from zombiescope.kernel import perf_event, tracefs
 from zombiescope.kernel.procfile import at, names_in, read_file, read_link
@@ -139,8 +140,8 @@ def look(pid: int, tid: int, root: str = "/", seconds: float = LOOK_S) -> Found 
         if counter is not None:
             os.close(counter)
     reads, writes = (None if before is None or after is None else after[place] - before[place] for place in (0, 1))
-    files = tuple(printable(path) for path, _ in worked.most_common(MOST_FILES))
-    devices = dict.fromkeys(printable(path) for path, _ in first.values() if path.startswith(_WITHOUT_PLACE))
+    files = tuple(mask_text(printable(path)) for path, _ in worked.most_common(MOST_FILES))
+    devices = dict.fromkeys(mask_text(printable(path)) for path, _ in first.values() if path.startswith(_WITHOUT_PLACE))
     if not comm or (calls is None and reads is None and not files):
         return None
     return Found(pid, tid, comm, passed_s, calls, reads, writes, files, tuple(devices)[:MOST_FILES])

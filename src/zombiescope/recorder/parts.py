@@ -179,7 +179,7 @@ class Parts:
         context = Context(self.batch, self.counters.count, gauge, self.cgroups.leaves)
         self.read = OpenSources(context, self.sources, start, root)
         self.waits = start.part("waiting tasks", self._new_waits, root)
-        self.hog_files = start.part("hog files", HogFiles, root)
+        self.hog_files = start.part("hog files", lambda at: HogFiles(at, enabled=self.config.closer_looks), root)
         self.quiet = start.part("quiet processes", lambda at: QuietProcesses(self.batch, at), root)
         self.python = start.part(PYTHON, self._new_python, root)
         self.whole_stacks = start.part(WHOLE, self._new_whole_stacks, root)
