@@ -1,4 +1,4 @@
-"""docs/pictures/demo.svg shows what `zombiescope demo` prints today."""
+"""The terminal pictures of the docs show what the commands print today."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import html
 import re
 import runpy
 from pathlib import Path
+
+import pytest
 
 PICTURES = Path(__file__).parents[2] / "docs/pictures"
 
@@ -16,6 +18,7 @@ def words(svg: str) -> list[str]:
     return re.sub(r"\S*zombiescope fix", "zombiescope fix", text.replace("\xa0", " ")).split()
 
 
-def test_the_picture_of_the_demo_is_its_output() -> None:
-    drawn = runpy.run_path(str(PICTURES / "demo.py"))["svg"]()
-    assert words((PICTURES / "demo.svg").read_text()) == words(drawn), "run make pictures"
+@pytest.mark.parametrize("name", ["demo", "top"])
+def test_a_picture_is_the_output_of_its_command(name: str) -> None:
+    drawn = runpy.run_path(str(PICTURES / f"{name}.py"))["svg"]()
+    assert words((PICTURES / f"{name}.svg").read_text()) == words(drawn), "run make pictures"

@@ -94,7 +94,7 @@ def _unknown(node: Node) -> list[Missing]:
         )
     for item in generators.unknown(root, node.files):
         grant = "boot it, and run zombiescope audit on the node"
-        found.append(MissingUntilBoot(f"generator: {item.source}", f"unknown until it boots: {item.why}", grant))
+        found.append(MissingUntilBoot(f"generator: {item.source}", f"only known after boot: {item.why}", grant))
     for template in sorted(node.files.endless)[:_UNREAD_SHOWN]:
         why = f"its instances pull in others without an end; {instances.MOST:,} of all were followed"
         found.append(Missing(template, why, "look at its Wants=, Requires= and Also= lines"))

@@ -148,7 +148,8 @@ def _print_block(out: Console, label: str, text: str, width: int, style: str = "
 
 def _print_summary(out: Console, audit: Audit, review: BaselineDiff, left_out: int) -> None:
     counts = Counter(finding.severity for finding in review.new)
-    said = ", ".join(f"{counts[name]} {name}" for name in ("critical", "warning", "info") if counts[name])
+    words = {"critical": ("critical", "critical"), "warning": ("warning", "warnings"), "info": ("note", "notes")}
+    said = ", ".join(f"{counts[name]} {forms[counts[name] > 1]}" for name, forms in words.items() if counts[name])
     extra = [f"{len(review.allowed)} accepted"] if review.allowed else []
     extra += [f"{left_out} lower-severity findings hidden"] if left_out else []
     tail = f" ({', '.join(extra)})" if extra else ""

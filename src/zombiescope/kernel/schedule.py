@@ -11,8 +11,8 @@ and resumed; records of that moment (a copy takes about 0.2 ms per MB) are lost.
 A wakeup is written on the CPU of the waker, so all other CPUs have a small ring with the wakeups and migrations that
 go to a watched CPU (a filter of the kernel).
 
-Cost: about 0.2 us for a context switch and the same for its wakeup (docs/data/benchmarks.md), and the memory of the rings,
-which counts against perf_event_mlock_kb and RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK."""
+Cost: about 0.2 us for a context switch and the same for its wakeup (docs/data/benchmarks.md), and the memory of the
+rings, which counts against perf_event_mlock_kb and RLIMIT_MEMLOCK unless the process has CAP_IPC_LOCK."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_a_container_image_without_systemd() -> None:
 def test_what_only_a_generator_would_make_is_unknown() -> None:
     (missing,) = audit("ubuntu-20.04-dlami").missing
     assert missing.source == "generator: /etc/fstab"
-    assert "unknown until it boots" in missing.why
+    assert "only known after boot" in missing.why
 
 
 @pytest.mark.parametrize(

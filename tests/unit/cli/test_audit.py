@@ -20,7 +20,7 @@ def test_text_has_the_worst_first_and_every_fix(cli: Cli) -> None:
     assert done.out.startswith("critical  ecs.service  foreign-agent\n")
     assert f"  fix     systemctl --root={UBUNTU} disable ecs.service\n" in done.out
     assert "/lib/systemd/system/ecs.service:8  Restart=on-failure" in done.out
-    assert "3 critical, 3 warning, 6 info" in done.out
+    assert "3 critical, 3 warnings, 6 notes" in done.out
 
 
 def test_the_document(cli: Cli) -> None:

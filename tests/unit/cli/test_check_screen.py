@@ -72,7 +72,7 @@ def test_at_80_by_24_every_subject_and_the_saturated_core_of_192_are_seen() -> N
     assert subjects <= labels
     # what else was found stays, while the audit, which can be asked again, has given way to its worst
     assert sum(line[:1] in ("✗", "!") and not line[1:11].strip() for line in lines) == 4
-    assert lines[-4].startswith("✗audit     critical: ecs.service: reason 0")
+    assert lines[-4].startswith("✗ audit    critical: ecs.service: reason 0")
     # one character a core, the last of them full
     rows = [line for line in lines if line.split() and line.split()[0] in ("0", "64", "128")]
     assert [len(line.split()[1]) for line in rows] == [64, 64, 64]

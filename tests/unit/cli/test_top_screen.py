@@ -114,7 +114,7 @@ def test_a_quiet_node_is_said_to_be_quiet() -> None:
 
 def test_help_replaces_the_panels() -> None:
     shown = text_of(replace(view_of(2), help=True))
-    assert "stand still" in shown
+    assert "pause, and continue" in shown
     assert "blind to" not in shown
 
 

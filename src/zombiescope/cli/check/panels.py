@@ -303,7 +303,7 @@ def _blind(check: Check) -> list[Text]:
     # What a privilege would show comes first; what this kernel does not have, nobody can grant.
     missing = sorted(check.missing, key=lambda one: "CAP_" not in one.grant)
     if not missing:
-        return [Text(f"nothing: all {len(check.sources)} sources were seen", "dim")]
+        return [Text(f"nothing: {len(check.sources)} of {len(check.sources)} sources were read", "dim")]
     if len(missing) == 1:
         return [Text().append(missing[0].source, NOT_MEASURED).append(f": {missing[0].why}; {missing[0].grant}", "dim")]
     lines = [Text().append(", ".join(one.source for one in missing), NOT_MEASURED)]

@@ -142,7 +142,9 @@ def _gutter(severity: str | None, label: str) -> Text:
     """A mark that holds without colour, and the label of a panel."""
     style = STYLES.get(severity or "", "bold")
     return (
-        Text().append(MARKS.get(severity or "", " "), f"bold {style}").append(label.ljust(LABEL - 1), f"bold {style}")
+        Text()
+        .append(MARKS.get(severity or "", " ") + " ", f"bold {style}")
+        .append(label.ljust(LABEL - 2), f"bold {style}")
     )
 
 
@@ -178,7 +180,7 @@ def _foot(check: Check, width: int) -> Text:
     said = (f"{count} {words[severity][count > 1]}" for severity, count in counts.items() if count)
     found = ", ".join(said) or "no findings"
     cost = check.cost.cpu_ratio if check.cost else None
-    own = "" if cost is None else f" · looking took {cost * 100:.1f}% of a core"
+    own = "" if cost is None else f" · this check used {cost * 100:.1f}% of a core"
     line = Text(f" {found}{own} · --json has every figure", "dim")
     line.truncate(width, overflow="ellipsis")
     return line

@@ -107,7 +107,7 @@ def _contrast(view: View, width: int) -> list[Text]:
         Text(""),
         Text.assemble((" average".ljust(label), "bold"), strip(averages, space), level(averages[-1])),
         Text.assemble((f" core {hottest.cpu}".ljust(label), "bold"), strip(ticks, space), level(hottest.tick)),
-        _apart(sentence, Text().append(f"a cell is {max(1.0, round(seconds, 1)):g} s ", "dim"), width),
+        _apart(sentence, Text().append(f"1 cell = {max(1.0, round(seconds, 1)):g} s ", "dim"), width),
         Text(""),
     ]
 
