@@ -17,6 +17,7 @@ from benchmarks import (
     cost,
     diagnosis,
     doctor,
+    field,
     fleet,
     import_perf,
     import_text,
@@ -53,12 +54,13 @@ BENCHMARKS: dict[str, tuple[str, Callable[[float], list[Row]], float]] = {
     "diagnosis": ("Diagnosis of twelve hours of 96 cores, and of half an hour of two", diagnosis.measure, 43_200),
     "fleet": ("A fleet reported", fleet.measure, 0),
     "doctor": ("Live diagnosis", doctor.measure, 60),
+    "field": ("Wide nodes: the rtnl lock, many threads, floods of the kernel log", field.measure, 10),
     "python": ("Python from outside, against py-spy", python.measure, 60),
     "soak": ("An hour", memory.measure, 3600),
     "churn": ("Hours of churn", churn.measure, 7200),
     "starvation": ("Starvation", starvation.measure, 20),
 }
-SOAKS = {"soak", "churn", "starvation"}
+SOAKS = {"soak", "churn", "starvation", "field"}
 """What takes long, and is run when it is named; docs/data/reliability.md has the figures of the last two."""
 
 

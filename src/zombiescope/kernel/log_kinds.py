@@ -79,6 +79,13 @@ HEAT_FIX = LineFix(
         LineStep("stop-gap", "drain the node if it continues: in a synchronous job all others wait for it"),
     ),
 )  # fmt: skip
+CRASH_FIX = LineFix(
+    "find out why the kernel crashed before this boot",
+    (
+        LineStep("look", "ls -l /sys/fs/pstore /var/lib/systemd/pstore /var/crash", "what was kept of it"),
+        LineStep("note", "the last lines of the crashed kernel's log are in that file"),
+    ),
+)
 PIDS_FIX = LineFix(
     "find out what it starts, or raise its limit",
     (
@@ -336,6 +343,7 @@ ROWS = (
     LogKind("files_limit", "cpu", "no more files may be opened", _no_files, pattern="limit-exhausted", fix=PIDS_FIX),
     LogKind("audit_backlog", "cpu", "audit records pile up"),
     LogKind("kernel_panic", "nothing", "kernel panic"),
+    LogKind("panic_before", "machine", "crash before this boot", fix=CRASH_FIX),
     LogKind("kernel_bug", "nothing", "kernel bug"),
     LogKind("kernel_warning", "nothing", "kernel warning"),
     LogKind("clocksource_unstable", "nothing", "clock unstable", _clock, pattern="clocksource-fallback"),

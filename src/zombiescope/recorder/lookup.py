@@ -22,6 +22,7 @@ from zombiescope.symbols.resolver import Frame, UserSymbols, live_symbols
 MAX_QUEUED = 4096
 MAX_ANSWERS = 4 * MAX_QUEUED
 SETTLED_S, MOST_KNOWN = 10.0, 16_384
+FRESH_S = 1.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 SAME_TICKS = 2
 """/proc rounds a start to ticks, and the kernel takes that time a little before it writes the FORK record."""
@@ -155,24 +156,34 @@ class KnownProcesses:
 
     A thousand threads of one process would read its command line a thousand times, each time under the lock of its
     memory map, and again in every segment. One that is known and still has its name and parent is asked for its cgroup
-    only; one that is younger than SETTLED_S may be about to execute another program, and is read whole."""
+    only, and once in FRESH_S: the kernel adds up all threads for its stat, about a millisecond for 20,000 of them. One
+    that is younger than SETTLED_S may be about to execute another program, and is read whole."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._known: dict[int, Process] = {}
+        self._checked_s: dict[int, float] = {}
         self.reused = 0
 
     def read(self, pid: int) -> Process | None:
-        known = self._known.pop(pid, None)
-        if known is not None and (found := process.read_again(known, self._root)) is not None:
+        now_s, known = time.monotonic(), self._known.pop(pid, None)
+        if known is not None and now_s - self._checked_s.get(pid, -FRESH_S) < FRESH_S:
+            found: Process | None = known
+        else:
+            found = None if known is None else process.read_again(known, self._root)
+            self._checked_s[pid] = now_s
+        if found is not None:
             self.reused += 1
             self._known[pid] = found
             return found
+        self._checked_s.pop(pid, None)
         read = process.read(pid, self._root)
         if read is not None and read.cmdline is not None and _age_s(read) >= SETTLED_S:
             self._known[pid] = read
             if len(self._known) > MOST_KNOWN:
-                del self._known[next(iter(self._known))]
+                oldest = next(iter(self._known))
+                del self._known[oldest]
+                self._checked_s.pop(oldest, None)
         return read
 
 

@@ -6,6 +6,7 @@ where one has to tell another something, and that is said here; what they do eac
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Any
 
 from zombiescope.base import safe_files
 from zombiescope.base.errors import UserError
-from zombiescope.kernel import cpu
+from zombiescope.kernel import cpu, pstore
 from zombiescope.kernel.host import Host
 from zombiescope.kernel.perf_event import monotonic_ns
 from zombiescope.node.systemd.watcher import SystemdWatcher
@@ -66,6 +67,7 @@ from zombiescope.recorder.whole_stacks import SOURCE as WHOLE
 from zombiescope.recorder.whole_stacks import WholeStacks
 from zombiescope.store import locate, node_directory, schema
 from zombiescope.store.batch import Batch
+from zombiescope.store.event import Event
 from zombiescope.store.health import LIVE_DIAGNOSIS
 from zombiescope.store.loss import SAMPLES
 from zombiescope.store.node_directory import Lock
@@ -114,6 +116,7 @@ class Parts:
         self._open_writers(here, root)
         self._connect(now)
         self._open_housekeeping(here, possible, now, root)
+        start.step("crashes before this boot", lambda: self._tell_crashes(saved, now, root), None)
         self.page: PageProcess | None = None
         self.heartbeats = Heartbeats(self.sources, self.intake.put)
         members.register(self)
@@ -274,6 +277,20 @@ class Parts:
         memory, ledger = self.cgroups.hierarchy, saved.get("ledger")
         if ledger and memory is not None and saved.get("hierarchy") == memory.number:
             self.cgroups.ledger.restore(ledger, now_us)
+
+    def _tell_crashes(self, saved: dict[str, Any], now_us: int, root: str) -> None:
+        """Once a boot: a recorder that was started again finds the state of the one before it."""
+        if saved:
+            return
+        boot_us = now_us - time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+        for one in pstore.before_this_boot(boot_us, root):
+            where = f", in {one.function}" if one.function else ""
+            ago = (
+                f"{(boot_us - one.at_us) / 60e6:.0f} minutes before this boot" if one.at_us < boot_us else "just before"
+            )
+            text = f"the kernel crashed {ago}: {one.why}{where} ({one.file})"
+            fields = {"at_us": one.at_us, "why": one.why, "function": one.function, "file": one.file}
+            self.intake.put(Event(now_us, "panic_before", "pstore", "warning", text, fields))
 
     def _segment_header(self) -> dict[str, Any]:
         return {

@@ -37,6 +37,7 @@ MEANINGS = {
     "lookup_stuck": "looking up the name of a process or container takes too long",
     "mark": "a mark that a user or a job set",
     "nic_tx_timeout": "a network driver found a transmit queue stuck",
+    "panic_before": "the kernel crashed before this boot, as pstore or kdump kept it",
     "pod_evicted": "Kubernetes evicted a pod",
     "pod_failed": "a pod failed",
     "pod_oom_killed": "a container of a pod was killed because it ran out of memory",

@@ -60,3 +60,24 @@ def test_a_young_process_is_read_whole_each_time(monkeypatch: pytest.MonkeyPatch
 
 def test_one_that_is_gone_is_nobody() -> None:
     assert KnownProcesses("/").read(2**22 - 1) is None
+
+
+def test_threads_of_one_process_check_it_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel adds up all threads of a process for its stat."""
+    known, checked = KnownProcesses("/"), []
+    again = process.read_again
+
+    def counted(one: process.Process, root: str) -> process.Process | None:
+        checked.append(one.pid)
+        return again(one, root)
+
+    monkeypatch.setattr(process, "read_again", counted)
+    now_s = [100.0]
+    monkeypatch.setattr(lookup.time, "monotonic", lambda: now_s[0])
+    for _ in range(500):
+        known.read(os.getpid())
+    assert len(checked) == 1
+    now_s[0] += lookup.FRESH_S
+    known.read(os.getpid())
+    assert len(checked) == 2
+    assert len(known._checked_s) == 1

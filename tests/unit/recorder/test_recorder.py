@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.helpers.replay import IDLE, Replay, Runs, Task
 
+from zombiescope.kernel import pstore
 from zombiescope.recorder.child import ChildProcess
 from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.recorder import Recorder
@@ -25,7 +26,8 @@ BROKEN = "ValueError: broken by a test"
 
 STAGES = (
     "stack samples (counts)", "per-core time (reader)", "rollups", "counters", "disks (reader)",
-    "waiting tasks (reader)", "alarm", "schedule (reader)", "schedule (snapshot)", "memory cgroups (reader)",
+    "waiting tasks (reader)", "shared memory (reader)", "alarm",
+    "schedule (reader)", "schedule (snapshot)", "memory cgroups (reader)",
     "cgroup statistics", "cgroup gauges", "lost records", "cost",
     "systemd (events)", "kernel log (reader)", "marks", "what services tell", "stack samples", "task shares",
     "containers", "gpu (reader)", "quiet processes (reader)", "python stacks (reader)", "whole stacks (reader)",
@@ -202,3 +204,16 @@ def test_the_end_is_reached_whatever_raises(replay: Replay) -> None:
     recorded = Recorded(replay, happens, 3)
     Lock(recorded.recorder.node_dir, 0).release()  # the next recorder may start
     assert len(recorded.rows("cores")) == 2 * 3
+
+
+def test_a_crash_before_this_boot_is_on_record_once(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
+    crash = pstore.Crash(1, "Fatal exception in interrupt", "ena_destroy_device", "/sys/fs/pstore/dmesg-erst-1")
+    monkeypatch.setattr(pstore, "before_this_boot", lambda *_: [crash])
+
+    def happens(_: Replay, recorder: Recorder, second: int) -> None:
+        if second == 1:  # as the next recorder of this boot does, which finds the state of this one
+            recorder._tell_crashes({"boot": "this"}, 1, "/")
+
+    recorded = Recorded(replay, happens, 3)
+    (text,) = [row["text"] for row in recorded.rows("events") if row["kind"] == "panic_before"]
+    assert "Fatal exception in interrupt, in ena_destroy_device (/sys/fs/pstore/dmesg-erst-1)" in text
