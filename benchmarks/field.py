@@ -146,7 +146,7 @@ def log_lines(per_second: int, seconds: float) -> Iterator[Row]:
         log, flood = KernelLog(WallClock(), Sources(), None, 0), _Flood(per_second)
         log.close()
         log._kmsg = flood  # type: ignore[assignment]
-        log._time_us = lambda _: 0  # type: ignore[method-assign]
+        log._time_us = lambda _: 0  # type: ignore[assignment, method-assign]
         if budget is not None:
             log._left = 0.0  # the burst is over
         before, end = _cpu_s(), time.monotonic() + seconds

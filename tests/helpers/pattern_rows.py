@@ -163,6 +163,14 @@ ROWS = (
         measures_itself=True,
     ),
     Row(
+        "disk-allowance",
+        nothing,
+        lambda s: s.counter("ebs", "volume_throughput_us", 900_000, "nvme1"),
+        lambda s: hog("do_syscall_64 vfs_read odd_read")(s).counter("ebs", "volume_throughput_us", 100, "nvme1"),
+        None,
+        measures_itself=True,
+    ),
+    Row(
         "gpu-link",
         nothing,
         lambda s: s.gauge("gpu_link", "pcie_width", 8, "3").gauge("gpu_link", "pcie_width_max", 16, "3"),

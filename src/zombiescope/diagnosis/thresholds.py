@@ -335,6 +335,10 @@ DYING_GROW_PER_S = 1.0
 """cgroups a second; chosen: those that were removed a moment ago may still be on their way out."""
 CGROUPS_MADE_PER_S = 2.0
 """cgroups a second; chosen: from here on churn is reported."""
+DISK_ALLOWANCE_US = 2_000_000
+"""us; chosen: less is over before a job notices."""
+DISK_ALLOWANCE_RATIO = 0.1
+"""share of the window; chosen: as for heat."""
 SHM_FULL_RATIO = 0.95
 """of the size of a /dev/shm; chosen: less leaves room for a batch."""
 LIMIT_FULL_RATIO = 0.97

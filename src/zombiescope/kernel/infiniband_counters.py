@@ -136,4 +136,4 @@ def is_rare(source: str, name: str) -> bool:
     if source in ("infiniband", "ethtool"):
         meaning = port(name) if source == "infiniband" else card(name)
         return meaning is not None and meaning.says in TROUBLE | {"flap"}
-    return source in ("thermal", "edac")
+    return source in ("thermal", "edac") or (source == "ebs" and name.endswith("_us"))

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from zombiescope.base import python as _python
-from zombiescope.kernel import cpufreq, edac, infiniband, thermal_throttle
+from zombiescope.kernel import cpufreq, ebs_nvme, edac, infiniband, thermal_throttle
 from zombiescope.kernel.procfile import at, names_in
 from zombiescope.recorder.hardware_reader import EVERY_S, MACHINE, OFF_WORD
 from zombiescope.recorder.piped_process import MEGABYTE, PipedProcess, Restarts
@@ -122,4 +122,10 @@ def has_hardware(root: str = "/") -> bool:
     """Whether this machine has anything that it reads: some directories are listed."""
     throttling = at(root, f"{thermal_throttle.DIRECTORY}/cpu0/thermal_throttle")
     modules = [name for name in names_in(at(root, edac.DIRECTORY)) or () if name.startswith("mc")]
-    return bool(names_in(at(root, infiniband.CLASS)) or names_in(throttling) or modules or cpufreq.is_there(root))
+    return bool(
+        names_in(at(root, infiniband.CLASS))
+        or names_in(throttling)
+        or modules
+        or cpufreq.is_there(root)
+        or ebs_nvme.volumes(root)
+    )

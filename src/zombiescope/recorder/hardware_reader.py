@@ -25,7 +25,7 @@ import time
 
 from zombiescope.base import helper as _helper
 from zombiescope.base.confinement import confine
-from zombiescope.kernel import cpufreq, edac, infiniband, thermal_throttle
+from zombiescope.kernel import cpufreq, ebs_nvme, edac, infiniband, thermal_throttle
 from zombiescope.kernel.infiniband import Port, Reading
 from zombiescope.recorder.reader_pipe import BEAT, say
 
@@ -72,6 +72,10 @@ class HardwareReader:
             if not self._is_off(port):
                 say({"asks": port.name})
                 self._port(port)
+        for volume in ebs_nvme.volumes(self._root):
+            if volume not in self._off:
+                say({"asks": volume})
+                self._volume(volume)
         say({"asks": MACHINE})
         self._tell_figures(MACHINE, [*self._heat(), *self._frequencies(), *self._memory_errors()])
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -105,6 +109,20 @@ class HardwareReader:
         changed = [one for one in figures if one[4] or self._said.get(one[:3]) != one[3]]
         self._said.update({one[:3]: one[3] for one in changed})
         say({"of": of, "figures": changed, "full": reading.full if reading else [], "off": why})
+
+    def _volume(self, volume: str) -> None:
+        """One that refuses is not asked again: it needs CAP_SYS_ADMIN."""
+        why, found = None, None
+        try:
+            found = ebs_nvme.read(volume, self._root)
+        except OSError as error:
+            why = f"log page of EBS: {error.strerror}"
+        if found is None:
+            self._off.add(volume)
+            say({"of": volume, "figures": [], "full": [], "off": why or "log page of EBS: not of this volume"})
+            return
+        figures = [("ebs", name, volume, value, name == ebs_nvme.QUEUE) for name, value in found.items()]
+        self._tell_figures(volume, figures)
 
     def _heat(self) -> list[Figure]:
         if self._throttling is None:

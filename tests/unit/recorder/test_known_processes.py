@@ -73,7 +73,7 @@ def test_threads_of_one_process_check_it_once_a_second(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(process, "read_again", counted)
     now_s = [100.0]
-    monkeypatch.setattr(lookup.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr("zombiescope.recorder.lookup.time.monotonic", lambda: now_s[0])
     for _ in range(500):
         known.read(os.getpid())
     assert len(checked) == 1
