@@ -62,8 +62,8 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
     _script(place / "bin/zombiescope", f'exec {sys.executable} -P -m zombiescope.cli.main "$@"')
     # slurmd starts its programs with an environment of their own.
     exported = f"export PATH={place}/bin:$PATH ZOMBIESCOPE_RUNTIME_DIR={place}/run ZOMBIESCOPE_DIR={place}/rec"
-    for program in (HEALTH, EPILOG):
-        _script(place / "bin" / program.name, f"{exported} SLURM_CONF={place}/slurm.conf\nexec {program}")
+    for script in (HEALTH, EPILOG):
+        _script(place / "bin" / script.name, f"{exported} SLURM_CONF={place}/slurm.conf\nexec {script}")
     (place / "key").write_bytes(os.urandom(1024))
     (place / "key").chmod(0o600)
     _configure(place, node)

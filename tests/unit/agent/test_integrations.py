@@ -53,7 +53,7 @@ def test_node_health_check_replaces_a_machine_for_its_hardware_only() -> None:
 
 def test_the_page_lists_the_repair_of_every_pattern_that_has_one() -> None:
     text = (ROOT / "docs/integrations.md").read_text()
-    listed = {}
+    listed: dict[str, str] = {}
     for row in re.findall(r"^\| (?:`HardwareFault`|none) \| (.+?) \| `([A-Z_]+)` \|", text, re.MULTILINE):
         listed |= dict.fromkeys(re.findall(r"`(\w+)`", row[0]), row[1])
     assert listed == {reason: repair for reason, repair in REASONS.items() if repair != "NONE"}

@@ -136,8 +136,8 @@ def test_lanes_of_python_obey_the_filters(
 def test_step_times_are_a_lane_and_evaluation_is_not_in_it(tmp_path: Path) -> None:
     # GIVEN two ranks with steps of 0.4 s, one of them long, and an evaluation
     node = ticking(6)
-    for rank, took_us in ((0, (400_000, 400_000)), (1, (400_000, 1_200_000))):
-        node.add("steps", time=START_US + SECOND + 1, pid=70 + rank, rank=rank, first=0, took_us=took_us)
+    for number, took_us in ((0, (400_000, 400_000)), (1, (400_000, 1_200_000))):
+        node.add("steps", time=START_US + SECOND + 1, pid=70 + number, rank=number, first=0, took_us=took_us)
     node.add("steps", time=START_US + 4 * SECOND + 1, pid=70, rank=0, first=9, phase="eval", took_us=(3_000_000,))
     found = chart(document(node, tmp_path), "step time")
     assert found["median"] == [None, 0.4, None, None, None, None]

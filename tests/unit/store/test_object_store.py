@@ -89,7 +89,7 @@ def test_names_that_lead_elsewhere_are_not_listed(hostile: tuple[type[_Store], O
 
 def test_a_store_that_sends_us_elsewhere_gets_no_credentials_there(hostile: tuple[type[_Store], ObjectStore]) -> None:
     handler, store = hostile
-    other = type("Other", (_Store,), {"asked": []})
+    other: type[_Store] = type("Other", (_Store,), {"asked": []})
     with _serving(other) as handler.elsewhere, suppress(OSError):
         store.objects()
     assert any(has for _, has in handler.asked)

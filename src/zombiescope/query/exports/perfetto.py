@@ -147,8 +147,8 @@ class _Names:
         made: list[bytes] = []
         for number, position in enumerate(list(self._frames)[self._written[0] :], self._written[0]):
             function = self._samples.stacks.functions[position]
-            name, mapping = self._functions.position(function.name), self._mappings.position(module_of(function))
-            made.append(message(6, integer(1, number) + integer(2, name) + integer(3, mapping or 0)))
+            named, mapping = self._functions.position(function.name), self._mappings.position(module_of(function))
+            made.append(message(6, integer(1, number) + integer(2, named) + integer(3, mapping)))
         self._written[0] = len(self._frames)
         for number, name in enumerate(list(self._functions)[self._written[1] :], self._written[1]):
             made.append(message(5, integer(1, number) + text(2, name)))
