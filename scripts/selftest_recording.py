@@ -24,9 +24,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from zombiescope.imports.founding_case import CASE
+from zombiescope.imports.raw_case import RawCase, Work
 from zombiescope.imports.session import Options, Session, Silence
-from zombiescope.lab.founding_case import CASE
-from zombiescope.lab.raw_case import RawCase, Work
 from zombiescope.store import layout, schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.compact import compact

@@ -39,11 +39,11 @@ ROOMS = {
     # What an assistant may ask, answered in short; who holds the recordings open is the caller.
     "assistant": {"assistant", "model", "documents", "questions", "query", "store"},
     # What a page shows is a document; the other packages are for making one of a selection that is held open.
-    "web": {"web", "assistant", "model", "documents", "questions", "fleet", "diagnosis", "lab", "query", "store"},
+    "web": {"web", "assistant", "model", "documents", "questions", "fleet", "diagnosis", "imports", "query", "store"},
     # The face for scripts and notebooks: the reader's tables and the commands' answers (0060).
     "notebook": {"notebook", "documents", "questions", "diagnosis", "query", "store"},
-    # Follows a recording as `top` does; the recorder's settings and the form of an address have one place each.
-    "agent": {"agent", "node", "web", "questions", "recorder", "store", "query", "kernel", "symbols"},
+    # Follows a recording as `top` does; the recorder's settings have one place.
+    "agent": {"agent", "node", "questions", "recorder", "store", "query", "kernel", "symbols"},
     "cli": {
         "cli", "agent", "assistant", "documents", "questions", "web", "fleet", "imports", "fix", "model", "diagnosis",
         "audit", "lab", "query", "store", "kernel", "_mark",
@@ -70,6 +70,12 @@ def imported_rooms(path: Path) -> set[str]:
                 names = [f"zombiescope.{alias.name}" for alias in node.names]
         found |= {name.split(".")[1] if "." in name else "" for name in names if name.split(".")[0] == "zombiescope"}
     return found
+
+
+def test_only_the_command_line_imports_the_lab() -> None:
+    """Whoever runs a node may leave the lab out."""
+    users = {path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py") if "lab" in imported_rooms(path)}
+    assert users == {"cli", "lab"}
 
 
 @pytest.mark.parametrize("room", sorted(ROOMS))

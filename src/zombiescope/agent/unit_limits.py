@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from zombiescope.base import listen_address
 from zombiescope.kernel.namespaces import node_root
 from zombiescope.node.systemd import unit_files
 from zombiescope.node.systemd.root import Root
 from zombiescope.node.systemd.unit_files import Unit
-from zombiescope.web import listen_address
 
 UNIT = "zombiescope.service"
 STATE = "/var/lib/zombiescope"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope.base import listen_address
 from zombiescope.cli import diagnose, progress
 from zombiescope.cli.failure import Failure
 from zombiescope.cli.output import Json, console, examples, note, print_document
@@ -17,7 +18,6 @@ from zombiescope.cli.quantities import human_bytes
 from zombiescope.cli.serve import bind, may_show, token_for
 from zombiescope.cli.typed import called
 from zombiescope.questions.window import WHOLE, Window
-from zombiescope.web import listen_address
 
 if TYPE_CHECKING:
     from zombiescope.diagnosis.incident import Incident
@@ -74,7 +74,7 @@ def _place() -> Path:
 
 
 def _rebuild(place: Path, raw: Path | None, *, quiet: bool) -> None:
-    from zombiescope.lab.replay import rebuild_founding_case
+    from zombiescope.imports.raw_case import rebuild_founding_case
 
     with progress.shown("rebuilding the founding case: 96 cores, 68,680 memory cgroups"):
         rebuilt = rebuild_founding_case(place, raw)

@@ -7,10 +7,10 @@ import os
 import subprocess
 from typing import Any
 
+from zombiescope.base import listen_address
 from zombiescope.base import python as _python
 from zombiescope.cli.output import note
 from zombiescope.cli.serve import bind, display_note, has_display, refuse_open_address, token_for, token_note
-from zombiescope.web import listen_address
 
 
 def prepared(listen: listen_address.ListenAddress | None = None, *, open_: bool, token: bool = True) -> dict[str, Any]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from zombiescope.base import listen_address
+from zombiescope.base.listen_address import ListenAddress
 from zombiescope.cli.failure import Failure
 from zombiescope.cli.output import examples, note
 from zombiescope.cli.recording_argument import READ_FIX, Dirs, Node, node_of, place_of
-from zombiescope.web import listen_address
-from zombiescope.web.listen_address import ListenAddress
 
 if TYPE_CHECKING:
     import socket

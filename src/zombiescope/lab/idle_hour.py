@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from zombiescope.lab.founding_case import SYSCALL
-from zombiescope.lab.raw_case import RawCase, Work, kernel, user
+from zombiescope.imports.founding_case import SYSCALL
+from zombiescope.imports.raw_case import RawCase, Work, kernel, user
 
 SECONDS = 3600
 _ORDINARY = (

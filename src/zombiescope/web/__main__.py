@@ -25,7 +25,7 @@ def main() -> int:
     beat = _beats()
     beat("loading")  # which takes seconds
     from zombiescope.base.confinement import CAP_SYSLOG, confine
-    from zombiescope.web.listen_address import ListenAddress
+    from zombiescope.base.listen_address import ListenAddress
     from zombiescope.web.recordings import Place
     from zombiescope.web.server import ServerConfig, serve
 

@@ -103,7 +103,7 @@ class _FoundingCase:
     def held(self) -> HeldRecording:
         with self._lock:
             if self._held is None:
-                from zombiescope.lab.replay import rebuild_founding_case
+                from zombiescope.imports.raw_case import rebuild_founding_case
 
                 self._place = Path(tempfile.mkdtemp(prefix="zombiescope-case-"))
                 try:

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from zombiescope.base.listen_address import ListenAddress, port_of
 from zombiescope.query.strip import strip
 from zombiescope.store.locate import is_alive
 from zombiescope.web.app import application
 from zombiescope.web.connection import KEEP_ALIVE_S, Connection
 from zombiescope.web.guard import access
-from zombiescope.web.listen_address import ListenAddress, port_of
 from zombiescope.web.recordings import Place, Recordings
 from zombiescope.web.refusal import Refusal
 

@@ -11,9 +11,9 @@ import pytest
 
 from zombiescope.diagnosis.diagnose import Diagnosis, diagnose
 from zombiescope.diagnosis.incident import Cause, Incident
+from zombiescope.imports import founding_case
+from zombiescope.imports.raw_case import RawCase, Work, kernel, user
 from zombiescope.imports.session import Options, Session, Silence
-from zombiescope.lab import founding_case
-from zombiescope.lab.raw_case import RawCase, Work, kernel, user
 from zombiescope.store.reader import open_recording
 
 Held = Callable[[int, float, random.Random], Work | None]

@@ -12,7 +12,7 @@ from tests.helpers.replay import IDLE, Replay, Runs, Task
 
 from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause, Incident
-from zombiescope.lab.founding_case import CASE, CPUS, IN_USE, LOST_CPU, RESTART_S, TRACKED, WALK
+from zombiescope.imports.founding_case import CASE, CPUS, IN_USE, LOST_CPU, RESTART_S, TRACKED, WALK
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.store.reader import open_recording
 

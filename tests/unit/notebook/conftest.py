@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.lab.replay import rebuild_founding_case
+from zombiescope.imports.raw_case import rebuild_founding_case
 from zombiescope.store.compact import compact
 
 

@@ -13,9 +13,9 @@ from tests.helpers.cli import Cli
 from tests.helpers.page_server import Got, PageServer, page_server
 from tests.helpers.recordings import Written
 
-from zombiescope.web import listen_address
+from zombiescope.base import listen_address
+from zombiescope.base.listen_address import ListenAddress
 from zombiescope.web.guard import POLICY, access
-from zombiescope.web.listen_address import ListenAddress
 from zombiescope.web.server import browser_address
 
 

@@ -14,8 +14,8 @@ from zombiescope.agent.config.setting import setting
 from zombiescope.agent.metrics.families import FAMILIES as FAMILIES
 from zombiescope.agent.optional import package
 from zombiescope.agent.service import Context, Service
+from zombiescope.base import listen_address
 from zombiescope.base.errors import UserError
-from zombiescope.web import listen_address
 
 if TYPE_CHECKING:
     from zombiescope.agent.metrics.account import NodeAccount

@@ -229,8 +229,8 @@ def _diagnosed(recording: Recording, from_us: int, to_us: int) -> list[Document]
 
 def _replay(scenario: Scenario) -> Outcome:
     """Files of an hour that was idle, imported and diagnosed as anybody's files are."""
+    from zombiescope.imports.raw_case import rebuild
     from zombiescope.lab.idle_hour import CASE
-    from zombiescope.lab.replay import rebuild
     from zombiescope.store.reader import open_recording
 
     with tempfile.TemporaryDirectory(prefix="zombiescope-lab-idle-") as temporary:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 import os
 import random
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from zombiescope.imports.session import Options, Session, Silence
 
 KERNEL = "[kernel.kallsyms]"
 
@@ -181,3 +184,31 @@ def _address(name: str) -> int:
 def _mode_percents(load: Mapping[str, float]) -> dict[str, float]:
     modes = dict.fromkeys(("usr", "nice", "sys", "iowait", "irq", "soft", "steal", "guest", "gnice"), 0.0) | dict(load)
     return modes | {"idle": round(max(0.0, 100 - sum(modes.values())), 2)}
+
+
+# --- replay -----------------------------------------------------------------------------------------------------------
+# A documented case as a recording: its files written anew and imported, as anybody's files are.
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    files: int
+    bytes: int
+    samples: int
+    cpus: int
+
+
+def rebuild(case: RawCase, place: Path, raw: Path | None = None) -> Replay:
+    """Writes the recording into `place`, and leaves the raw files in `raw` if it is named. Raises OSError."""
+    with tempfile.TemporaryDirectory(prefix="zombiescope-demo-") as temporary:
+        files = case.write(raw or Path(temporary))
+        size = sum(file.stat().st_size for file in files)
+        result = Session(place, Options(), Silence()).run([str(file) for file in files])
+    return Replay(len(files), size, result.outcome.samples, case.cpus)
+
+
+def rebuild_founding_case(place: Path, raw: Path | None = None) -> Replay:
+    """Raises OSError."""
+    from zombiescope.imports.founding_case import CASE
+
+    return rebuild(CASE, place, raw)

@@ -17,7 +17,7 @@ import hashlib
 import random
 from collections.abc import Iterator, Mapping
 
-from zombiescope.lab.raw_case import IDLE, RawCase, Work, kernel, user
+from zombiescope.imports.raw_case import IDLE, RawCase, Work, kernel, user
 
 CPUS = 96
 LOST_CPU = 39
