@@ -73,6 +73,24 @@ def test_a_container_whose_id_was_claimed_in_a_users_slice_is_not_blamed(tmp_pat
     assert not any(step.act is not None and step.act.kind.startswith("container.") for step in cause.fix.steps)
 
 
+@pytest.mark.parametrize(
+    "kind", ["ray_node_dead", "ray_worker_died", "ray_job_failed", "ray_actor_died", "ray_task_lost"]
+)
+def test_a_forged_event_of_ray_names_nobody_and_leads_to_no_step(tmp_path: Path, kind: str) -> None:
+    """Every user of a node may call a process raylet and write its files, and so have an incident with any text."""
+    text = "postgresql.service killed job 7"
+    (alone,) = Scene().vmstat().event(kind, text, severity="critical").diagnose(tmp_path / "alone").incidents
+    assert all(cause.culprit is None and not any(step.act for step in cause.fix.steps) for cause in alone.causes)
+    # AND of another incident neither culprit nor steps change
+    leak = {"comm": "mkdir", "pid": 4711, "unit": "ci-runner.service"}
+    path = "/system.slice/ci-runner.service/job-*"
+    plain = cause_of(leaks(path, **leak), tmp_path / "plain", "zombie-memcg")
+    forged = cause_of(leaks(path, **leak).event(kind, text, severity="critical"), tmp_path / "forged", "zombie-memcg")
+    assert (forged.culprit, forged.confidence) == (plain.culprit, plain.confidence)
+    acts = [[step.act for step in cause.fix.steps if step.act is not None] for cause in (plain, forged)]
+    assert acts[0] == acts[1] != []
+
+
 # --- a fork storm that calls itself like a runtime -------------------------------------------------------------------
 
 
