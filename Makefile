@@ -137,7 +137,8 @@ HOSTILE := tests/unit/diagnosis/test_hostile_names.py tests/unit/diagnosis/test_
   tests/unit/agent/test_door.py tests/unit/agent/test_webhook.py tests/unit/web/test_guard.py \
   tests/unit/fleet/test_hostile_peers.py tests/unit/node/ray/test_hostile.py tests/unit/cli/test_hostile_names.py \
   tests/unit/fix/test_image.py tests/unit/audit/test_bad_roots.py tests/unit/node/containers \
-  tests/unit/node/cluster/test_bad_server.py tests/unit/store/test_object_store.py tests/unit/diagnosis/test_selftest.py
+  tests/unit/node/cluster/test_bad_server.py tests/unit/store/test_object_store.py tests/unit/diagnosis/test_selftest.py \
+  tests/unit/assistant/test_protocol.py
 
 test-hostile: setup test-packages ## run attacks by hostile users, recordings and peers, also on a real systemd
 	$(PYTEST) --numprocesses auto --dist worksteal $(HOSTILE) $(ARGS)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import anyio
 import httpx2
@@ -101,3 +102,48 @@ def test_over_http_nobody_asks_without_the_token(recorded: Path, tmp_path: Path)
             assert http.get(address, headers={"Authorization": f"Bearer {shown.token}"}).status_code == 405
             foreign = {"Authorization": f"Bearer {shown.token}", "Origin": "http://evil.example"}
             assert http.post(address, json=body, headers=foreign).status_code == 403
+
+
+def test_a_peer_that_means_harm_gets_answers_to_questions_and_to_nothing_else(recorded: Path) -> None:
+    """Garbage, depth, length, half a character, and names of files where names of recordings belong."""
+
+    def line(number: int, method: str, **params: object) -> bytes:
+        return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+    about = {"name": "peer", "version": "1"}
+    places = ("recording", "node", "dir", "fleet", "incident", "from")
+    asked = [
+        line(0, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=about),
+        b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n',
+        b"\xff\x00{{{\n", b"[]\n", b"null\n", b'{"jsonrpc":"2.0"}\n', b"[" * 100_000 + b"\n",
+        b'{"jsonrpc":"2.0","id":{"a":1},"method":7}\n',
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\\ud800","arguments":{"\\ud800":1}}}\n',
+        line(2, "tools/call", name="x" * 2_000_000, arguments={}),
+        *(line(10 + number, "tools/call", name="incidents", arguments={place: "/etc/passwd"})
+          for number, place in enumerate(places)),
+        line(99, "tools/list"),
+    ]  # fmt: skip
+    command = [sys.executable, "-m", "zombiescope.cli.start", "mcp", str(recorded)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(b"".join(asked))
+            process.stdin.flush()
+            answers = list(answered(process.stdout, 99))
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert b"Traceback" not in errors
+    assert {10 + number for number in range(len(places))} | {0, 99} <= {one.get("id") for one in answers}
+    assert not any("root:" in json.dumps(one) for one in answers)
+
+
+def answered(lines: IO[bytes], last: int) -> Iterator[dict[str, Any]]:
+    """Up to the answer to the last question, which may come before others."""
+    awaited = {last, *range(10, 16)}
+    while awaited and (line := lines.readline()):
+        found = json.loads(line)
+        awaited.discard(found.get("id"))
+        yield found
