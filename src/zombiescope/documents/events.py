@@ -47,8 +47,9 @@ def refuse_unknown_kinds(recording: Recording, question: EventsQuestion) -> None
     held = set(recording.table("events", columns=["kind"]).column("kind").to_pylist()) if unknown else set()
     for kind in unknown:
         if kind not in held:
-            near = get_close_matches(kind, sorted({*known_kinds(), *filter(None, held)}), 3)
-            said = f"did you mean {' or '.join(near)}?" if near else f"here are {', '.join(sorted(filter(None, held)))}"
+            recorded = sorted(filter(None, held))
+            near = get_close_matches(kind, sorted({*known_kinds(), *recorded}), 3)
+            said = f"did you mean {' or '.join(near)}?" if near else f"recorded: {', '.join(recorded) or 'no events'}"
             raise QuestionError(f"there is no kind of event called {kind!r}", said, option="kind")
 
 
