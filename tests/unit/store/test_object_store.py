@@ -68,7 +68,7 @@ class _Store(BaseHTTPRequestHandler):
 def hostile(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[type[_Store], ObjectStore]]:
     for name, value in {**object_store_server.KEYS, "AWS_EC2_METADATA_DISABLED": "true"}.items():
         monkeypatch.setenv(name, value)
-    handler = type("Handler", (_Store,), {"names": [], "asked": []})
+    handler: type[_Store] = type("Handler", (_Store,), {"names": [], "asked": []})
     with _serving(handler) as address:
         yield handler, ObjectStore(f"s3://b/p?endpoint_override={address}&region=us-east-1")
 
