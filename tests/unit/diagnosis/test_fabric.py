@@ -207,3 +207,18 @@ def test_the_peer_that_has_most_of_what_tcp_sent_again_is_named(tmp_path: Path, 
     texts = [one.text for incident in found.incidents for one in incident.symptoms if one.kind == "packet_loss"]
     assert texts
     assert any("most of them to 10.0.0.7 (900 of 1,000" in text for text in texts) == named
+
+
+def test_raw_bit_errors_before_fec_are_no_bad_cable(tmp_path: Path) -> None:
+    """Every link of 200 or 400 Gb/s (PAM4) has them at all times; FEC puts them right."""
+    fabric = Fabric(ports=1)
+    for lane in range(4):
+        fabric.counts(f"rx_err_lane_{lane}_phy", in_bad(90_000, 3_000), "eth0", "ethtool")
+    assert fabric.diagnose(tmp_path).incidents == ()
+
+
+def test_symbol_errors_after_fec_are_one(tmp_path: Path) -> None:
+    fabric = Fabric(ports=1)
+    fabric.counts("rx_symbol_err_phy", in_bad(90), "eth0", "ethtool")
+    (incident,) = fabric.diagnose(tmp_path).incidents
+    assert incident.causes[0].pattern == "fabric-errors"

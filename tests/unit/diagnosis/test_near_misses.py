@@ -464,3 +464,16 @@ def test_what_was_over_before_the_window_began_is_none_of_its_incidents(tmp_path
         for asked_s, found in ((8.0, 1), (8.1, 1), (8.5, 0)):
             asked_us = START_US + int(asked_s * SECOND)
             assert len(diagnose(recording, asked_us, recording.end_us + 1).incidents) == found, asked_s
+
+
+@pytest.mark.parametrize(
+    ("driver", "ruled_out"), [("ena 2.11.0g", True), ("ena 2.1.0K", False), ("ena 6.8.0-1015-aws", False)]
+)
+def test_the_ena_of_the_kernel_counts_no_allowances(tmp_path: Path, driver: str, *, ruled_out: bool) -> None:
+    """In-tree it bears the kernel's release as its version: a counter that is not there is not zero."""
+    scene = Scene().vmstat().serves("eth0", "1")
+    scene.node["nics"] = {"eth0": driver}
+    scene.hog(f"{CALL} vfs_read odd_driver_read", "reader")
+    scene.event("nic_reset", "eth0: Device reset completed")
+    (incident,) = scene.diagnose(tmp_path).incidents
+    assert ("network-allowance" in {one.pattern for one in incident.ruled_out}) is ruled_out

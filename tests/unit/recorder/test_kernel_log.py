@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from zombiescope.kernel.kmsg import KmsgRecord
 from zombiescope.kernel.syslog import SyslogReader
 from zombiescope.recorder import kernel_log
 from zombiescope.recorder.clock import WallClock
@@ -119,3 +120,43 @@ def test_a_profile_that_hides_syslog_is_not_mended_by_a_capability(ways: Ways) -
     opened(sources, console=False)
     assert {one.source for one in sources.missing} == {"kernel log", "kernel log (/dev/kmsg)"}
     assert all("seccomp" in one.grant for one in sources.missing)
+
+
+class Flood:
+    """A log in which there is always more: what is not read in time is overwritten."""
+
+    def __init__(self) -> None:
+        self.reads = 0
+        self.pause_lost = 0
+
+    def read(self) -> tuple[list[KmsgRecord], int]:
+        self.reads += 1
+        lost, self.pause_lost = self.pause_lost, 0
+        return [KmsgRecord(6, 0, self.reads * 500 + each, 1, "a driver prints for ever") for each in range(500)], lost
+
+    def fileno(self) -> int:
+        return 0
+
+
+def test_a_flood_is_read_up_to_its_budget_and_what_was_skipped_is_told(
+    ways: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr("zombiescope.recorder.kernel_log.time.monotonic", lambda: now_s[0])
+    log, flood = opened(Sources()), Flood()
+    monkeypatch.setattr(log, "_kmsg", flood)
+    monkeypatch.setattr(log, "_time_us", lambda _: 0)
+    for _ in range(200):  # all in one moment
+        log.read()
+    # THEN the burst is read, and no more; nothing polls it
+    assert kernel_log.RECORDS_BURST <= flood.reads * 500 <= kernel_log.RECORDS_BURST + 500
+    assert log.fileno() is None
+    before = flood.reads
+    flood.pause_lost = 48_000
+    for _ in range(10):
+        now_s[0] += 1.1
+        told = [event for event in log.read() if event.kind == "kernel_log_gap"]
+        if told:
+            assert "48000 kernel log records" in told[0].text.replace(",", "")
+            assert "a flood, of which at most 2,000 a second are read" in told[0].text
+    assert (flood.reads - before) * 500 <= 11 * (kernel_log.RECORDS_PER_S + 500)
