@@ -23,6 +23,7 @@ _MANAGERS = (
     ("io.rancher.container.system", "rancher"),
     ("com.gitlab.gitlab-runner.job.id", "gitlab-runner job"),
     ("org.testcontainers.session-id", "testcontainers session"),
+    ("io.kubernetes.pod.name", "kubelet, pod"),
 )
 """Label -> what its value names. The first that is there is taken."""
 
