@@ -80,6 +80,8 @@ def _print_longest(found: DelaysAnswer) -> None:
     longest = max(found.delays, key=lambda one: one.longest_s)
     out = console()
     out.print()
-    at = found.window.clock(longest.from_us, 3)
+    at = found.window.clock(longest.longest_from_us or longest.from_us, 3)
+    if longest.longest_to_us is not None:
+        at += f" – {found.window.clock(longest.longest_to_us, 3)}"
     where = f" in {' > '.join(longest.frames[-_FRAMES:])}" if longest.frames else ""
     out.print(printable(f"{at}  {sentence(longest)}{where}"))

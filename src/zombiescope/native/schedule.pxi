@@ -343,7 +343,7 @@ cdef class ScheduleDecoder:
         if event.a <= 0:
             return 0
         task = self._task(event.a)
-        if task.running or task.runnable:
+        if task.running or task.runnable or self._not_reached(event.b, event.time):
             return 0
         task.runnable = event.time
         task.cpu = event.b if 0 <= event.b < <int>self.core_count else -1
@@ -357,9 +357,13 @@ cdef class ScheduleDecoder:
         if since and task.cpu >= 0 and self.cores[task.cpu].watched and event.time - since >= self.least_ns:
             self._row("wait", task.cpu, since, event.time, event.a, task.waker, task.slept, -1, 0)
         if since:
-            task.runnable = event.time
+            task.runnable = 0 if self._not_reached(event.b, event.time) else event.time
         task.cpu = event.b if 0 <= event.b < <int>self.core_count else -1
         return 0
+
+    cdef bint _not_reached(self, int32_t cpu, uint64_t time) noexcept:
+        """Whether a watched core's ring does not reach back to there: whoever was woken may have run long since."""
+        return 0 <= cpu < <int>self.core_count and self.cores[cpu].watched and time < self.cores[cpu].first
 
     cdef int _softirq(self, ScheduleCore* core, const ScheduleEvent* event) except -1:
         cdef int32_t vector = event.a

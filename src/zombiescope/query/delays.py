@@ -76,6 +76,8 @@ class Delay:
     longest_s: Annotated[float, Field("longest", "duration", means="in one wait")]
     waits: Annotated[int, Field("waits", "count")]
     goes_on: Annotated[bool, Field(means="the last of them had not ended when the snapshot was taken")]
+    longest_from_us: Annotated[int | None, OPTIONAL, Field(means="when the longest wait began")]
+    longest_to_us: Annotated[int | None, OPTIONAL, Field(means="when the longest wait ended")]
     through: Annotated[list[Party], Field(means="threads that were delayed and then woke the victim, nearest first")]
     frames: Annotated[
         list[str] | None, OPTIONAL, Field(means="stack of `by` in that time, outermost first, if it was sampled")
@@ -275,6 +277,7 @@ class _Sum:
     to_us: int
     us: int = 0
     longest_us: int = 0
+    longest: tuple[int, int] | None = None
     waits: int = 0
     goes_on: bool = False
     through: list[Party] = field(default_factory=list)
@@ -282,7 +285,8 @@ class _Sum:
     def add(self, from_us: int, to_us: int, us: int, *, goes_on: bool) -> None:
         self.from_us, self.to_us = min(self.from_us, from_us), max(self.to_us, to_us)
         self.us += us
-        self.longest_us = max(self.longest_us, us)
+        if us > self.longest_us:
+            self.longest_us, self.longest = us, (from_us, to_us)
         self.waits += 1
         self.goes_on = self.goes_on or goes_on
 
@@ -307,7 +311,7 @@ class _Analysis:
                 self._through(victim, wait, wait, (), MOST_LINKS)
         found = [
             Delay(victim, by, cpu, one.from_us, one.to_us, one.us / 1e6, one.longest_us / 1e6, one.waits, one.goes_on,
-                  list(through))
+                  *(one.longest or (None, None)), list(through))
             for (victim, by, cpu, through), one in self._sums.items()
             if one.us >= least_s * 1e6
         ]  # fmt: skip

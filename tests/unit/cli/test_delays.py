@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,8 @@ def test_the_longest_is_told_with_where_its_culprit_was(place: Path, cli: Cli) -
     out = cli("delays", str(place)).out
     assert "memcg_numa_stat_show" in out
     assert "kubelet.service" in out
+    # From when to when the longest wait was: as exactly as it was measured.
+    assert re.search(r"\d\d:\d\d:\d\d\.100 – \d\d:\d\d:\d\d\.900", out)
 
 
 def test_without_a_snapshot_it_says_so_and_finds_nothing(tmp_path: Path, cli: Cli) -> None:

@@ -81,6 +81,20 @@ def test_a_wakeup_from_another_cpu_counts_where_it_goes_to() -> None:
     assert {row["cpu"] for row in found} == {0}, "nothing of a core that is not watched"
 
 
+def test_a_wakeup_from_before_the_ring_of_its_core_reaches_is_no_wait() -> None:
+    """The task ran and slept again while no ring saw it: seen as a wait, it would last to the snapshot."""
+    mine, other = Ring(), Ring()
+    other.wakeup(3 * MS, 7, 0, by=20)
+    other.wakeup(12 * MS, 9, 0, by=20)
+    mine.switch(20 * MS, 8, 9)
+    made = decoder()
+    made.feed(0, mine.data, mine.head, 10 * MS, 100 * MS, True)
+    made.feed(1, other.data, other.head, SINCE_NS, 100 * MS, False)
+    found = [dict(zip(NAMES, row, strict=True)) for row in zip(*made.rows(), strict=True)]
+    assert only(found, "wait", 7) == []
+    assert only(found, "wait", 9) == [(12 * MS, 20 * MS)]
+
+
 def test_who_was_interrupted_is_no_waker() -> None:
     ring = Ring()
     ring.switch(1 * MS, 7, 8, sleeps=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.made import SECOND, START_US, Node, write_segment
 from tests.helpers.schedule import ran, softirq_waited, waited, watched
 
-from zombiescope.query.delays import Delays, delays
+from zombiescope.query.delays import Delays, delays, long_waits
 from zombiescope.store.reader import open_recording
 
 MS = 1_000
@@ -140,3 +140,19 @@ def test_no_snapshot_is_not_no_delay(tmp_path: Path) -> None:
     made.add("cores", time=AT, interval_us=SECOND, cpu=0)
     found = found_in(made, tmp_path)
     assert (found.delays, found.reach_s, found.watched_cpus) == ([], None, [])
+
+
+def test_the_longest_waits_are_drawn_one_by_one_with_who_ran_longest(node: Node, tmp_path: Path) -> None:
+    kubelet, train, loader = node.task(1893, "kubelet"), node.task(4711, "train.py"), node.task(20, "loader")
+    ran(node, 0, kubelet, at(0), at(600))
+    ran(node, 0, loader, at(600), at(900))
+    waited(node, 0, train, at(100), at(900))
+    waited(node, 0, train, at(950), at(960))
+    write_segment(tmp_path, node.take())
+    with open_recording(tmp_path) as recording:
+        waits, known, too_many = long_waits(recording, at(-1000), at(8000), 1, 1000)
+        assert long_waits(recording, at(-1000), at(8000), 1, 3) == ([], [], True)
+    (one,) = waits
+    assert (one.victim.pid, one.by and one.by.pid, one.from_us, one.to_us) == (4711, 1893, at(100), at(900))
+    assert [(span.cpu, span.from_us, span.to_us) for span in known] == [(0, at(0), at(7000))]
+    assert not too_many

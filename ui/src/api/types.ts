@@ -297,6 +297,8 @@ export interface Delay {
   longest_s: number;
   waits: number;
   goes_on: boolean;
+  longest_from?: number;
+  longest_to?: number;
   through: Party[];
   frames?: string[];
 }

@@ -4,7 +4,10 @@ Each core has a track whose slices say which task was sampled there, from its fi
 else or was idle. Beside it stand the samples themselves with their whole stacks, by process and thread. The clock is
 the node's wall clock.
 
-A slice is an inference from samples: two of one task, no further apart than two periods, are one stretch. What ran
+Where a snapshot of the schedule is in the window (query/delays.py), each core has a second track with what the
+scheduler itself said ran there, and each victim one with its waits for that core: those are measured.
+
+A slice of samples is an inference: two of one task, no further apart than two periods, are one stretch. What ran
 between two samples is not in it.
 """
 
@@ -15,6 +18,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from zombiescope.query.delays import named, slices
 from zombiescope.query.exports.interner import Interner
 from zombiescope.query.exports.protobuf import integer, message, text
 from zombiescope.query.exports.samples import SECOND_NS, ExportSamples, ProfileTask, SampleBatch, module_of
@@ -26,8 +30,8 @@ SLICE_BEGIN, SLICE_END = 1, 2
 REALTIME = 1
 """Perfetto's clock for wall-clock time."""
 MODE_KERNEL, MODE_USER = 1, 2
-CORES = 1 << 32
-"""Track ids of cores begin here."""
+CORES, SCHEDULES = 1 << 32, 1 << 33
+"""Track ids of cores begin here, and those of snapshots of the schedule."""
 PERIODS_APART = 2.0
 DEFAULT_PERIOD_NS = SECOND_NS // 99
 
@@ -47,7 +51,28 @@ def _packets(samples: ExportSamples) -> Iterator[bytes]:
     gap_us = PERIODS_APART * (samples.period_ns or DEFAULT_PERIOD_NS) / 1000
     for cpu in cpus:
         yield from _slices(samples, rows.cut(rows.cpu == cpu), cpu, gap_us)
+    yield from _schedule(samples)
     yield from _samples(samples, rows, names)
+
+
+def _schedule(samples: ExportSamples) -> Iterator[bytes]:
+    """What ran and what waited, core by core. Slices of one track must not overlap, so each victim has its own."""
+    tracks: dict[tuple[int, str], int] = {}
+    ends: dict[int, int] = {}
+    for kind, cpu, begin, end, party, name in slices(samples.selection.recording, *samples.selection.span):
+        who = name or "?" if party is None else named(party)
+        title = f"core {cpu:03d} schedule" if kind == "run" else f"core {cpu:03d} waits: {who}"
+        if kind not in ("run", "wait", "softirq wait"):
+            continue
+        if (cpu, title) not in tracks:
+            tracks[cpu, title] = track = SCHEDULES + len(tracks)
+            yield integer(10, SEQUENCE) + message(60, integer(1, track) + text(2, title))
+        track = tracks[cpu, title]
+        begin = max(begin, ends.get(track, 0))
+        if begin < end:
+            ends[track] = end
+            yield _packet(begin, _event(track, SLICE_BEGIN, who, "schedule"))
+            yield _packet(end, _event(track, SLICE_END))
 
 
 def _packet(time_us: int, body: bytes, flags: int = NEEDS_STATE) -> bytes:
@@ -100,13 +125,13 @@ def _slices(samples: ExportSamples, rows: SampleBatch, cpu: int, gap_us: float) 
         until = int(times[end - 1]) + lasts_us
         if end < len(times):
             until = min(until, int(times[end]))
-        yield _packet(int(times[first]), _event(cpu, SLICE_BEGIN, _name(samples.tasks[int(tasks[first])])))
-        yield _packet(until, _event(cpu, SLICE_END))
+        yield _packet(int(times[first]), _event(CORES + cpu, SLICE_BEGIN, _name(samples.tasks[int(tasks[first])])))
+        yield _packet(until, _event(CORES + cpu, SLICE_END))
 
 
-def _event(cpu: int, kind: int, name: str | None = None) -> bytes:
-    named = text(23, name) + text(22, "core") if name is not None else b""
-    return message(11, integer(9, kind) + integer(11, CORES + cpu) + named)
+def _event(track: int, kind: int, name: str | None = None, category: str = "core") -> bytes:
+    known = text(23, name) + text(22, category) if name is not None else b""
+    return message(11, integer(9, kind) + integer(11, track) + known)
 
 
 def _samples(samples: ExportSamples, rows: SampleBatch, names: _Names) -> Iterator[bytes]:

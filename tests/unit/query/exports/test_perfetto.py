@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import io
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2  # type: ignore[import-untyped]  # it ships no types
 from tests.helpers import truth
+from tests.helpers.made import SECOND, START_US, Node, write_segment
+from tests.helpers.schedule import ran, softirq_waited, waited, watched
 
 from zombiescope.query.exports import perfetto
 from zombiescope.query.exports.samples import ExportSamples
 from zombiescope.query.selection import Filters, Selection
-from zombiescope.store.reader import Recording
+from zombiescope.store.reader import Recording, open_recording
 
 
 def exported(recording: Recording) -> tuple[Any, ExportSamples]:
@@ -78,3 +81,28 @@ def test_threads_have_names_and_times_are_of_the_wall_clock(recording: Recording
     assert clocks.primary_trace_clock == clocks.clocks[0].clock_id == perfetto.REALTIME
     first = min(packet.timestamp for packet in trace.packet if packet.HasField("perf_sample"))
     assert recording.start_us <= first // 1000 <= recording.end_us
+
+
+def test_a_snapshot_of_the_schedule_is_tracks_of_runs_and_waits(tmp_path: Path) -> None:
+    """Measured, to the microsecond: kubelet ran for 800 ms in which train.py and the card waited."""
+    node = Node()
+    kubelet, train = node.task(1893, "kubelet"), node.task(4711, "train.py")
+    watched(node, 1, START_US, START_US + SECOND)
+    ran(node, 1, kubelet, START_US, START_US + 800_000)
+    ran(node, 1, train, START_US + 800_000, START_US + SECOND)
+    waited(node, 1, train, START_US + 100_000, START_US + 800_000)
+    softirq_waited(node, 1, 3, START_US + 200_000, START_US + 900_000, "eth0")
+    write_segment(tmp_path, node.take())
+    with open_recording(tmp_path) as found:
+        trace, _ = exported(found)
+    tracks = {p.track_descriptor.uuid: p.track_descriptor.name for p in trace.packet if p.HasField("track_descriptor")}
+    spans: dict[str, list[int]] = defaultdict(list)
+    for packet in trace.packet:
+        if packet.HasField("track_event"):
+            at_us = packet.timestamp // 1000 - START_US
+            spans[tracks[packet.track_event.track_uuid]].append(at_us)
+    assert spans == {
+        "core 001 schedule": [0, 800_000, 800_000, 1_000_000],
+        "core 001 waits: train.py (pid 4711)": [100_000, 800_000],
+        "core 001 waits: eth0": [200_000, 900_000],
+    }
