@@ -1,8 +1,9 @@
 """What an experiment measures: the incident's own measure, in periods of a fraction of a second.
 
     cgroups made        the count of cgroup:cgroup_mkdir over all CPUs, for leaks
-    waiting time        how long tasks and softirqs that are not the suspect's waited for the incident's cores, from
-                        rings of the schedule that are opened for the experiment (kernel/schedule.py)
+    waiting time        how long the incident's victims waited for its cores: the threads and the card that a snapshot
+                        of the schedule shows as delayed by the suspect; without a snapshot, everyone but the suspect.
+                        From rings of the schedule that are opened for the experiment (kernel/schedule.py)
     training steps      what the program reported (zombiescope.step), as the recorder wrote it down: read at the end
 
 Which one it is, the symptoms say. An incident that has none of them is not tried."""
@@ -25,12 +26,14 @@ from zombiescope.fix.experiment import Measure
 from zombiescope.fix.step import ActionFailedError
 from zombiescope.kernel import cpu, perf_event, process, schedule, tracefs
 from zombiescope.kernel.schedule import ScheduleRing
+from zombiescope.query.delays import delays
 from zombiescope.store.reader import Recording
 
 LEAKS = frozenset({"zombie-memcg", "cgroup-litter", "endless-restart"})
 WAITED_FOR = frozenset({"core_saturated", "stall", "nic_starved", "run_queue_delay", "core_crowded", "time_hole"})
 RING_BYTES, OTHER_RING_BYTES = 2 << 20, 64 << 10
 MOST_CORES = 4
+MOST_VICTIMS = 8
 SETTLE_S = 4.0
 """What the recorder is behind with steps."""
 SOFTIRQS_OF_CARDS = (2, 3)
@@ -47,7 +50,8 @@ def of_incident(incident: Incident, opened: Opened, suspect: str) -> Measure:
     if incident.cost is not None and _steps_of(opened, incident.from_us, incident.to_us):
         return Steps(opened)
     if cores:
-        return Waiting(cores[:MOST_CORES], suspect)
+        pids = frozenset(freezer.pids(suspect))
+        return Waiting(cores[:MOST_CORES], suspect, *_victims(opened, incident, pids, cores[:MOST_CORES]))
     raise ActionFailedError(
         "nothing of this incident changes within a fraction of a second: no leak of cgroups, no core that others wait "
         "for, no training steps"
@@ -94,6 +98,10 @@ class Waiting:
 
     cores: list[int]
     suspect: str
+    victims: frozenset[int] = frozenset()
+    """Threads; none: everyone's waits count."""
+    cards: bool = True
+    """Whether the softirqs of network cards count."""
     unit: str = "s"
     grows: bool = False
     _rings: list[ScheduleRing] = field(default_factory=list)
@@ -137,14 +145,16 @@ class Waiting:
         kinds, cpus, begins, ends, tids, _, _, _, _ = decoder.rows()
         own = _threads(self.suspect)
         for row, kind in enumerate(kinds):
-            is_wait = (kind == "wait" and tids[row] not in own) or (
-                kind == "softirq wait" and tids[row] in SOFTIRQS_OF_CARDS
-            )
-            if is_wait and cpus[row] in self.cores and ends[row] > self._done_ns:
+            if self._counts(kind, tids[row], own) and cpus[row] in self.cores and ends[row] > self._done_ns:
                 self._waits.append((max(begins[row], self._done_ns), min(ends[row], now_ns)))
         reached = max((from_ns for number, (from_ns, _) in decoder.reach().items() if number in self.cores), default=0)
         self._known.append((max(reached, self._done_ns), now_ns))
         self._done_ns = now_ns
+
+    def _counts(self, kind: str, tid: int, own: frozenset[int]) -> bool:
+        if kind == "wait":
+            return tid in self.victims if self.victims else tid not in own
+        return kind == "softirq wait" and self.cards and tid in SOFTIRQS_OF_CARDS
 
     def amounts(self, spans: Sequence[tuple[Any, Any]]) -> list[float | None]:
         return [self._amount(first, last) for first, last in spans]
@@ -196,6 +206,18 @@ def _steps_of(opened: Opened, from_us: int, to_us: int) -> list[int]:
             at += took
             found.append(at)
     return sorted(at for at in found if from_us <= at <= to_us)
+
+
+def _victims(
+    opened: Opened, incident: Incident, suspect: frozenset[int], cores: Sequence[int]
+) -> tuple[frozenset[int], bool]:
+    """The threads that the suspect delayed most on these cores, and whether it delayed a card."""
+    with opened() as recording:
+        found = delays(recording, incident.from_us, incident.to_us)
+    by_suspect = [one for one in found.by(suspect) if one.cpu in cores and one.victim.pid not in suspect]
+    tids = [one.victim.tid for one in by_suspect if one.victim.softirq is None and one.victim.tid]
+    cards = any(one.victim.softirq in ("net_rx", "net_tx") for one in by_suspect)
+    return frozenset(list(dict.fromkeys(tids))[:MOST_VICTIMS]), cards or not tids
 
 
 def _threads(directory: str) -> frozenset[int]:
