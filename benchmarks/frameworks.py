@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,11 @@ class Numbers(Dataset):
         return torch.rand(32)
 """
 LIGHTNING = f"""{DATA}
-import lightning
 from torch.utils.data import DataLoader
+try:
+    import lightning
+except ImportError:
+    import pytorch_lightning as lightning
 
 class Net(lightning.LightningModule):
     def __init__(self):
@@ -99,11 +103,16 @@ while True:
     n += 1
 """
 PROGRAMS = {"lightning": LIGHTNING, "transformers": TRAINER, "jax": JAX}
+IMPORTS = {
+    "lightning": "try: import lightning\nexcept ImportError: import pytorch_lightning",
+    "transformers": "import transformers, accelerate",
+    "jax": "import jax",
+}
 WARM_S = 25.0
 
 
 def measure(name: str, python: str, seconds: float) -> dict[str, Any] | None:
-    known = subprocess.run([python, "-c", f"import {name}"], capture_output=True, check=False, timeout=120)
+    known = subprocess.run([python, "-c", IMPORTS[name]], capture_output=True, check=False, timeout=120)
     if known.returncode:
         return None
     with tempfile.TemporaryDirectory(prefix="zombiescope-frameworks-") as scratch:
@@ -114,7 +123,7 @@ def measure(name: str, python: str, seconds: float) -> dict[str, Any] | None:
         with errors.open("w") as file:
             program = subprocess.Popen(
                 [*launcher, f"{scratch}/train.py", f"{scratch}/out"],
-                env=env, stdout=subprocess.DEVNULL, stderr=file, start_new_session=True,
+                env=env, stdout=subprocess.DEVNULL, stderr=file,
             )  # fmt: skip
             try:
                 with recorder(diagnose=True, segment_s=120) as watched:
@@ -124,8 +133,17 @@ def measure(name: str, python: str, seconds: float) -> dict[str, Any] | None:
                     with open_recording(watched.directory) as recording:
                         return {"program": name, **_said(recording)}
             finally:
-                os.killpg(program.pid, signal.SIGKILL)
+                program.kill()
                 program.wait()
+                _end(scratch)
+
+
+def _end(scratch: str) -> None:
+    """Ranks are sessions of their own, and their workers are forked: all have the script's path in their command."""
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if scratch.encode() in place.read_bytes():
+                os.kill(int(place.parent.name), signal.SIGKILL)
 
 
 def _said(recording: Recording) -> dict[str, Any]:
