@@ -46,7 +46,9 @@ BEFORE_S = 20.0
 WITHIN_S = 30.0
 HOGS = 24
 QUOTA = 0.02
-LIMIT_BYTES = 24 << 20
+MOST_CORES = 8.0
+MOST_BYTES = 8 << 30
+ROOM_BYTES = 8 << 20
 FILE_BYTES = 400 << 20
 NICE = -15
 """Of trainings, busy loops and the recorder, so that what else runs on the machine takes no core from them."""
@@ -179,6 +181,7 @@ class Training:
         (scratch / "train.py").write_text(TRAINING)
         port = str(29_600 + number + os.getpid() % 300 * 2)
         self._ranks = []
+        self.groups = [Group(f"bench-ranks-{os.getpid()}-{number}-{rank}") for rank in range(RANKS)]
         for rank in range(RANKS):
             env = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}  # fmt: skip
@@ -190,6 +193,7 @@ class Training:
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
+            self.groups[rank].take(started.pid)
             self._ranks.append(started)
 
     def wait(self) -> None:
@@ -218,6 +222,8 @@ class Training:
             one.kill()
         for one in self._ranks:
             one.communicate()
+        for group in self.groups:
+            group.end()
 
 
 # --- faults -----------------------------------------------------------------------------------------------------------
@@ -229,7 +235,6 @@ class Node:
     def __init__(self, stack: ExitStack, scratch: Path) -> None:
         self.core = threading.Lock()
         self.slow_s = 0.3
-        self._groups = [stack.enter_context(_group("cpu", "slow")), stack.enter_context(_group("memory", "small"))]
         self.sparse = scratch / "sparse"
         with self.sparse.open("wb") as file:
             file.truncate(FILE_BYTES)
@@ -242,52 +247,56 @@ class Node:
         self.server.delay_s = lambda operation: self.slow_s if operation == 15 else 0.0
         threading.Thread(target=self.server.serve, daemon=True).start()
 
-    @contextmanager
-    def quota(self, pid: int) -> Iterator[str]:
-        group = self._groups[0]
-        if (group / "cpu.cfs_quota_us").exists():
-            (group / "cpu.cfs_period_us").write_text("100000")
-            (group / "cpu.cfs_quota_us").write_text(str(int(QUOTA * 100_000)))
-        else:
-            (group / "cpu.max").write_text(f"{int(QUOTA * 100_000)} 100000")
-        with _inside(group, pid):
-            yield f"{QUOTA * 100:.0f}% of a core"
 
-    @contextmanager
-    def limit(self, pid: int) -> Iterator[str]:
-        group = self._groups[1]
-        v1 = group / "memory.limit_in_bytes"
-        (v1 if v1.exists() else group / "memory.max").write_text(str(LIMIT_BYTES))
-        with _inside(group, pid):
-            yield f"{LIMIT_BYTES >> 20} MB"
+class Group:
+    """A cgroup of one rank from its start to its end, as a pod's container has one: in each hierarchy that matters."""
 
-
-@contextmanager
-def _group(controller: str, name: str) -> Iterator[Path]:
-    root = Path("/sys/fs/cgroup") / controller
-    if not root.is_dir():  # version 2
+    def __init__(self, name: str) -> None:
         root = Path("/sys/fs/cgroup")
-        (root / "cgroup.subtree_control").write_text(f"+{controller}")
-    place = root / f"bench-ranks-{name}-{os.getpid()}"
-    place.mkdir()
-    try:
-        yield place
-    finally:
-        for _ in range(50):
-            with suppress(OSError):
-                place.rmdir()
-                break
-            time.sleep(0.1)
+        if (root / "cgroup.controllers").exists():
+            (root / "cgroup.subtree_control").write_text("+cpu +memory")
+            self._places = {"cpu": root / name, "memory": root / name}
+        else:
+            hierarchies = [one for one in ("cpu", "memory", "systemd") if (root / one).is_dir()]
+            self._places = {one: root / one / name for one in hierarchies}
+        for place in set(self._places.values()):
+            place.mkdir()
+        self.quota(MOST_CORES)
+        self._limit(MOST_BYTES)
 
+    def take(self, pid: int) -> None:
+        for place in set(self._places.values()):
+            (place / "cgroup.procs").write_text(str(pid))
 
-@contextmanager
-def _inside(group: Path, pid: int) -> Iterator[None]:
-    (group / "cgroup.procs").write_text(str(pid))
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            (group.parent / "cgroup.procs").write_text(str(pid))
+    def quota(self, cores: float) -> None:
+        place, us = self._places["cpu"], int(cores * 100_000)
+        if (place / "cpu.max").exists():
+            (place / "cpu.max").write_text(f"{us} 100000")
+        else:
+            (place / "cpu.cfs_quota_us").write_text(str(us))
+
+    def squeeze(self) -> None:
+        """As much as it has now, and ROOM_BYTES."""
+        place = self._places["memory"]
+        used = place / "memory.current"
+        used = used if used.exists() else place / "memory.usage_in_bytes"
+        self._limit(int(used.read_text()) + ROOM_BYTES)
+
+    def relax(self) -> None:
+        self._limit(MOST_BYTES)
+
+    def _limit(self, bytes_: int) -> None:
+        place = self._places["memory"]
+        limit = place / "memory.max"
+        (limit if limit.exists() else place / "memory.limit_in_bytes").write_text(str(bytes_))
+
+    def end(self) -> None:
+        for place in set(self._places.values()):
+            for _ in range(50):
+                with suppress(OSError):
+                    place.rmdir()
+                    break
+                time.sleep(0.1)
 
 
 @contextmanager
@@ -319,15 +328,22 @@ def slow_files(node: Node, job: Training, rank: int) -> Iterator[str]:
 
 
 @contextmanager
-def small_memory(node: Node, job: Training, rank: int) -> Iterator[str]:
-    with node.limit(job.pids[rank]) as detail, _told(job, rank, "m", detail):
-        yield detail
+def small_memory(_: Node, job: Training, rank: int) -> Iterator[str]:
+    job.groups[rank].squeeze()
+    try:
+        with _told(job, rank, "m", f"{ROOM_BYTES >> 20} MB of room") as detail:
+            yield detail
+    finally:
+        job.groups[rank].relax()
 
 
 @contextmanager
-def small_quota(node: Node, job: Training, rank: int) -> Iterator[str]:
-    with node.quota(job.pids[rank]) as detail:
-        yield detail
+def small_quota(_: Node, job: Training, rank: int) -> Iterator[str]:
+    job.groups[rank].quota(QUOTA)
+    try:
+        yield f"{QUOTA * 100:.0f}% of a core"
+    finally:
+        job.groups[rank].quota(MOST_CORES)
 
 
 @contextmanager
