@@ -53,5 +53,5 @@ PATTERN = Pattern(
     signatures=(signature(_FRAMES, means="memory is written into a core dump"),),
     hog="The program that crashed: the dump is written in its name.",
     culprit="The program that crashed.",
-    known_from="fs/coredump.c; do_coredump is vfs_coredump from 6.17 on",
+    known_from="fs/coredump.c; do_coredump is vfs_coredump from 6.17 on; stacks seen on 6.18",
 )

@@ -99,5 +99,5 @@ PATTERN = Pattern(
     signatures=(signature(_FORK, " ".join(_COPIES), means="page tables are copied for a child"),),
     also=COPY.functions,
     culprit="The process that forks.",
-    known_from="mm/memory.c, copy_page_range; pytorch 13246",
+    known_from="mm/memory.c, copy_page_range; stacks seen on 6.18",
 )

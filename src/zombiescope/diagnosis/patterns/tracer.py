@@ -58,5 +58,5 @@ PATTERN = Pattern(
     scope="node",
     hog="The tracer or the process that it traces.",
     culprit="The tracer.",
-    known_from="kernel/ptrace.c; strace(1), BUGS",
+    known_from="kernel/ptrace.c; strace(1), BUGS; stacks seen on 6.18",
 )
