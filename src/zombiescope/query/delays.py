@@ -277,7 +277,7 @@ class _Sum:
     to_us: int
     us: int = 0
     longest_us: int = 0
-    longest: tuple[int, int] | None = None
+    longest: tuple[int | None, int | None] = (None, None)
     waits: int = 0
     goes_on: bool = False
     through: list[Party] = field(default_factory=list)
@@ -311,7 +311,7 @@ class _Analysis:
                 self._through(victim, wait, wait, (), MOST_LINKS)
         found = [
             Delay(victim, by, cpu, one.from_us, one.to_us, one.us / 1e6, one.longest_us / 1e6, one.waits, one.goes_on,
-                  *(one.longest or (None, None)), list(through))
+                  one.longest[0], one.longest[1], list(through))
             for (victim, by, cpu, through), one in self._sums.items()
             if one.us >= least_s * 1e6
         ]  # fmt: skip

@@ -175,8 +175,8 @@ class _Names:
             named, mapping = self._functions.position(function.name), self._mappings.position(module_of(function))
             made.append(message(6, integer(1, number) + integer(2, named) + integer(3, mapping)))
         self._written[0] = len(self._frames)
-        for number, name in enumerate(list(self._functions)[self._written[1] :], self._written[1]):
-            made.append(message(5, integer(1, number) + text(2, name)))
+        for number, title in enumerate(list(self._functions)[self._written[1] :], self._written[1]):
+            made.append(message(5, integer(1, number) + text(2, title)))
         for number, path in enumerate(list(self._mappings)[self._written[2] :], self._written[2]):
             made.append(message(17, integer(1, number) + text(2, path)))
             made.append(message(19, integer(1, number) + integer(7, number)))
