@@ -73,6 +73,10 @@ class Tool:
     def cpu_s(self) -> float:
         return sum(sum(tree_cpu_s(one.pid).values()) for one in self.processes)
 
+    def parts(self) -> dict[str, float]:
+        """CPU-seconds by process."""
+        return {name: used for one in self.processes for name, used in tree_cpu_s(one.pid).items()}
+
     def memory_mb(self) -> float:
         pids = [pid for one in self.processes for pid in (one.pid, *_below(one.pid))]
         return sum(map(_pss_kb, pids)) / 1024
@@ -110,7 +114,7 @@ def _tools(scratch: Path, busy: int) -> Iterator[list[Tool]]:
         ("zombiescope record", [recorder], {"ZOMBIESCOPE_RUNTIME_DIR": str(scratch)}),
         ("perf record -F 99 -a -g, mpstat -P ALL 1", [perf, ["mpstat", "-P", "ALL", "1"]], {}),
         ("atop, every second", [["atop", "-w", "atop.raw", "1"]], {}),
-        ("pcp: pmlogger every second, pmcd", _pcp(scratch), {}),
+        ("pcp: pmlogger every second, pmcd", _pcp(scratch), {"PCP_RUN_DIR": str(scratch)}),
         ("netdata", _netdata(scratch), {}),
         ("py-spy record -r 100 of one process",
          [["py-spy", "record", "-r", "100", "-d", "600", "-f", "raw", "-o", "py-spy.txt", "-p", str(busy)]], {}),
@@ -133,7 +137,7 @@ def _pcp(scratch: Path) -> list[list[str]]:
     pmcd = "/usr/lib/pcp/bin/pmcd"
     logger = ["pmlogger", "-c", str(config), "-h", "local:", "archive"]
     wait = ["sh", "-c", f"sleep 2; exec {' '.join(logger)}"]
-    return [[pmcd, "-f", "-A", "-l", str(scratch / "pmcd.log")], wait] if Path(pmcd).exists() else []
+    return [[pmcd, "-f", "-A", "-U", "root", "-l", str(scratch / "pmcd.log")], wait] if Path(pmcd).exists() else []
 
 
 def _netdata(scratch: Path) -> list[list[str]]:
@@ -151,7 +155,7 @@ def measure(seconds: float) -> list[Row]:
         busy = int(subprocess.run(["pgrep", "-n", "-P", str(os.getpid())], capture_output=True, check=True).stdout)
         with _tools(Path(name), busy) as tools:
             time.sleep(SETTLE_S)
-            start = {tool.name: tool.cpu_s() for tool in tools}
+            start, parts = {tool.name: tool.cpu_s() for tool in tools}, tools[0].parts()
             size, began = {tool.name: tool.bytes() for tool in tools}, time.monotonic()
             time.sleep(seconds)
             for tool in tools:
@@ -161,7 +165,9 @@ def measure(seconds: float) -> list[Row]:
                     f"{100 * used / lasted:.2f}% of a core, {tool.memory_mb():.0f} MB, "
                     f"{grown / lasted * 3600 / 1e6:.0f} MB an hour; its start {start[tool.name]:.2f} CPU-seconds"
                 )
-                rows.append(Row(tool.name, said if tool.lives else f"ended by itself: {_last(tool)}"))
+                more = {name: 100 * (now - parts.get(name, 0.0)) / lasted for name, now in tool.parts().items()}
+                note = ", ".join(f"{name} {ratio:.2f}%" for name, ratio in more.items()) if tool is tools[0] else ""
+                rows.append(Row(tool.name, said if tool.lives else f"ended by itself: {_last(tool)}", note))
     return rows
 
 
@@ -174,7 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     for row in measure(parser.parse_args().seconds):
-        print(f"{row.name}: {row.value}", flush=True)
+        print(f"{row.name}: {row.value} {row.note}".rstrip(), flush=True)
     print(f"load average {os.getloadavg()[0]:.1f}")
     return 0
 
