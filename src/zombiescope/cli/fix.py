@@ -91,7 +91,7 @@ def command(
             parser=trial_s,
             metavar="DURATION",
             help="Freeze the suspect for fractions of a second, at random, and see what stops. "
-            "All of it takes so long at most (30s to 30m).",
+            "Takes at most DURATION (30s to 30m).",
         ),
     ] = None,
     root: Annotated[
@@ -99,7 +99,9 @@ def command(
     ] = None,
     emit: Annotated[
         ImageForm | None,
-        typer.Option("--emit", help="Write what switches off, in that image, the units that audit complains about."),
+        typer.Option(
+            "--emit", help="Print a preset, shell script or Dockerfile snippet that disables the flagged units."
+        ),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where --emit writes; else standard output.")

@@ -37,9 +37,7 @@ class NodeQuestion(Question):
     lease_namespace: str = parameter(
         "zombiescope", "Where the Leases are that limit how many nodes are down at once.", metavar="NAME", **_ONLY
     )
-    nodes_at_once: int = parameter(
-        1, "So many nodes of the cluster may be down at once.", low=1, high=MOST_NODES, **_ONLY
-    )
+    nodes_at_once: int = parameter(1, "Maximum number of nodes down at the same time.", low=1, high=MOST_NODES, **_ONLY)
     may_lose: tuple[str, ...] = parameter(
         (), "What a drain may end for good: local-data (emptyDirs), unmanaged pods, unsafe ones. Repeatable.",
         metavar="WHAT", **_ONLY,

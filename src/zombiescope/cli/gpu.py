@@ -43,8 +43,8 @@ def command(
             "--release",
             metavar="TIME",
             show_default=False,
-            help="Let the recorder of this machine close the GPU driver for so long, at most 1h: a reset, a new driver "
-            "and a change of MIG need that.",
+            help="Let the recorder of this machine close the GPU driver for this long (at most 1h), as a reset, a new "
+            "driver or a change of MIG requires.",
         ),
     ] = None,
 ) -> None:

@@ -32,7 +32,7 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Read-only tools for assistants, over the Model Context Protocol.
+    """Serve read-only tools to assistants, over the Model Context Protocol.
 
     An assistant starts this command and asks on its standard input: incidents, cores, stacks, events, and whether a
     claim is true. Every answer has at most 2,000 tokens. Nothing is changed and nothing is sent anywhere else.

@@ -41,10 +41,11 @@ def command(
     ] = False,
     keep: Annotated[
         str | None,
-        typer.Option("--keep", metavar="DURATION", show_default=False, help="Delete over there what is older."),
+        typer.Option("--keep", metavar="DURATION", show_default=False, help="Delete what is older at the target."),
     ] = None,
     verify: Annotated[
-        str, typer.Option("--verify", metavar="none|size|read", help="What to ask of the target after each file.")
+        str,
+        typer.Option("--verify", metavar="none|size|read", help="What to read back from the target after each file."),
     ] = "size",
     spool: Annotated[
         str, typer.Option("--spool", metavar="BYTES", help="How much to keep of what retention has deleted.")
@@ -59,7 +60,7 @@ def command(
     """Copy frozen windows, or a whole recording, to an object store or a directory.
 
     The target has the layout of a recording (node=NAME/date=...), so every command and fleet report can read it.
-    Files that are already there are skipped. The agent ships by itself.
+    Files that are already there are skipped. The agent ships automatically.
     """
     from zombiescope.store.shipping.policy import ShippingPolicy
 

@@ -41,7 +41,7 @@ def _severity(text: str) -> str:
     return text
 
 
-For = Annotated[float, typer.Option("--for", parser=_for_s, metavar="DURATION", help="How long to look.")]
+For = Annotated[float, typer.Option("--for", parser=_for_s, metavar="DURATION", help="How long to examine the node.")]
 FailOn = Annotated[
     str,
     typer.Option(

@@ -53,7 +53,7 @@ def command(
     why: Annotated[bool, typer.Option("--why/--no-why", help="Diagnose the nodes of late ranks as well.")] = True,
     json_: Json = False,
 ) -> None:
-    """Which rank of a job held the others up, over all nodes.
+    """Find the rank of a job that held the others up, over all nodes.
 
     Ranks of all nodes are put on one axis: they leave each collective together, which also tells how far the clocks of
     the nodes are apart. The node of a late rank is then diagnosed at that time.

@@ -67,10 +67,10 @@ def command(
     fail_on: FailOnRequest = None,
     json_: Json = False,
 ) -> int:
-    """Find what sick nodes share that healthy ones lack.
+    """Find what affected nodes share that healthy ones lack.
 
     Compares nodes by every label, every pair of labels, every number such as their age, and every unit, with an exact
-    test, corrected for the number of comparisons. A node that was not judged does not count as healthy. Results are
+    test, corrected for the number of comparisons. A node without a diagnosis does not count as healthy. Results are
     kept: the next report reads only new data.
     """
     if output is not None and output.suffix not in (".html", ".md"):

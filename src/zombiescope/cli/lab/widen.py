@@ -43,8 +43,8 @@ def command(
             "--apart",
             metavar="SECONDS",
             min=0,
-            help="Copies of a background begin at most so far from each other, as parts of one job do. "
-            "Default: anywhere in it.",
+            help="Maximum time between the starts of copies of a background, as for parts of one job. Default: "
+            "anywhere in it.",
             show_default=False,
         ),
     ] = None,
