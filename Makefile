@@ -268,9 +268,10 @@ alerts: ## write build/alerts.yaml, with links to the runbooks at DOCS=https://.
 	@sed -E 's#(runbook_url: .?)docs/(.*)\.md#\1$(patsubst %/,%,$(DOCS))/\2.html#' deploy/prometheus/alerts.yaml > build/alerts.yaml
 	@echo build/alerts.yaml
 
-pictures: setup ## redraw the pictures of the terminal in docs/pictures
+pictures: setup .venv/.browser test-packages ## redraw the pictures of terminal and web UI in docs/pictures
 	$(BIN)/python docs/pictures/demo.py
 	$(BIN)/python docs/pictures/top.py
+	ZOMBIESCOPE_REDRAW=1 $(PYTEST) tests/browser/test_docs_pictures.py
 
 sbom: setup ## write dist/zombiescope.cdx.json: all that is shipped, with versions, hashes and licences (CycloneDX)
 	@mkdir -p dist
