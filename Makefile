@@ -69,6 +69,7 @@ generated: setup ## rewrite every page, schema and type that is generated from t
 	$(BIN)/python -m zombiescope.agent.config.json_schema > build/generated && mv build/generated docs/agent.schema.json
 	$(BIN)/python -m zombiescope.agent.metrics.reference > build/generated && mv build/generated docs/metrics.md
 	$(BIN)/python -m zombiescope.diagnosis.patterns docs/patterns
+	$(BIN)/python -m zombiescope.cli.lab.unseen docs/data/lab-runs.md
 
 selftest-recording: setup ## make the built-in recording of `zombiescope selftest` from the founding case
 	@$(BIN)/python scripts/selftest_recording.py
