@@ -181,7 +181,9 @@ class Training:
         (scratch / "train.py").write_text(TRAINING)
         port = str(29_600 + number + os.getpid() % 300 * 2)
         self._ranks = []
-        self.groups = [Group(f"bench-ranks-{os.getpid()}-{number}-{rank}") for rank in range(RANKS)]
+        self.groups: list[Group] = []
+        with suppress(OSError):  # a container may not make cgroups
+            self.groups = [Group(f"bench-ranks-{os.getpid()}-{number}-{rank}") for rank in range(RANKS)]
         for rank in range(RANKS):
             env = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS),
                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}  # fmt: skip
@@ -193,7 +195,8 @@ class Training:
                 stderr=subprocess.DEVNULL,
                 text=True,
             )
-            self.groups[rank].take(started.pid)
+            if self.groups:
+                self.groups[rank].take(started.pid)
             self._ranks.append(started)
 
     def wait(self) -> None:
@@ -240,8 +243,13 @@ class Node:
             file.truncate(FILE_BYTES)
         self.mounted = scratch / "slow"
         self.mounted.mkdir()
-        self.server = FuseServer(1 << 30)
-        self.server.mount(str(self.mounted))
+        self.serves = False
+        try:
+            self.server = FuseServer(1 << 30)
+            self.server.mount(str(self.mounted))
+        except OSError:
+            return
+        self.serves = True
         stack.callback(subprocess.run, ["umount", "-l", str(self.mounted)], check=False)
         stack.callback(self.server.close)
         self.server.delay_s = lambda operation: self.slow_s if operation == 15 else 0.0
@@ -407,6 +415,10 @@ def run(python: str, out: Path, minutes: float, causes: list[str], *, healthy: b
         found = [Training(each, python, scratch, node.mounted / "data", node.sparse) for each in range(JOBS)]
         for job in found:
             stack.callback(job.end)
+        if not all(job.groups for job in found):
+            causes = [cause for cause in causes if cause not in ("quota", "memory")]
+        if not node.serves:
+            causes = [cause for cause in causes if cause != "storage"]
         for job in found:
             job.wait()
         directory = out / "recording"

@@ -291,6 +291,14 @@ def _check(trial: AccountTrial) -> None:
             trial.failed.append(f"rank {late} is not reported as late: {stall.how}")
 
 
+def run(out: Path, python: str = sys.executable, ranks: int = 8, seconds: int = 14) -> AccountTrial:
+    out.mkdir(parents=True, exist_ok=True)
+    trial = AccountTrial()
+    record(trial, python, out, ranks, seconds, None)
+    judge(trial, out)
+    return trial
+
+
 def table(trial: AccountTrial) -> str:
     lines = [f"{'stall':<11}{'seconds':>8}{'account':>9}{'error':>8}  late rank"]
     for one in trial.stalls:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gpu import stopped
+from tests.gpu import account, stopped
 from tests.gpu import trial as trials
 from zombiescope.kernel import gpu_driver
 
@@ -29,4 +29,9 @@ def test_a_starved_trainer_shows_on_its_gpu(tmp_path: Path) -> None:
 
 def test_stopped_workers_are_reported(tmp_path: Path) -> None:
     trial = stopped.run(tmp_path / "out")
+    assert trial.failed == [], json.dumps(asdict(trial), indent=1, default=str)
+
+
+def test_stalls_of_known_length_are_in_the_account(tmp_path: Path) -> None:
+    trial = account.run(tmp_path / "out")
     assert trial.failed == [], json.dumps(asdict(trial), indent=1, default=str)
