@@ -38,9 +38,7 @@ Suspect = tuple[int, int]
 class CloserLooks:
     """`wall_us`: from the monotonic clock, in ns, to Unix time."""
 
-    def __init__(
-        self, batch: Batch, sources: Sources, wall_us: Callable[[int], int], *, enabled: bool = True
-    ) -> None:
+    def __init__(self, batch: Batch, sources: Sources, wall_us: Callable[[int], int], *, enabled: bool = True) -> None:
         self.process = PythonProcess(MODULE, READER)
         self.tell: Callable[[Event], None] = lambda _: None
         self.done: Callable[[int], None] = lambda _: None

@@ -48,7 +48,7 @@ CALLS = ("TLB", "CAL")
 """Rows of /proc/interrupts by which cores interrupt each other. Kernels count the first in the second, or beside it."""
 MOST_NAMES = 4096
 MANY = 1 << 62
-GAUGES = frozenset({"nr_dirty", "nr_writeback", "nr_dirty_threshold", "TcpCurrEstab"})
+GAUGES = frozenset({"nr_dirty", "nr_writeback", "nr_dirty_threshold", "TcpCurrEstab", "conntrack_allowance_available"})
 GAUGE_SOURCES = frozenset(
     {
         "meminfo",
@@ -314,7 +314,7 @@ class Counters:
             return  # note_network() said so
         self.nics.ask(self._cards)
         for card, figures in (self.nics.take() or {}).items():
-            self._put("ethtool", ((name, card, value, False) for name, value in figures.items()))
+            self._put("ethtool", ((name, card, value, name in GAUGES) for name, value in figures.items()))
         stuck_s = self.nics.stuck_s
         if self.nics.why is not None and self._cards:
             self._sources.lacks("NIC statistics", self.nics.why, "a kernel with sockets (CONFIG_NET)", self._wall_us)

@@ -249,3 +249,18 @@ def test_another_network_namespace_is_a_missing_source_and_what_can_be_reached_i
         assert bench.counters.nics.readings == 0
     finally:
         bench.counters.close()
+
+
+def test_what_ena_has_left_is_a_level_and_what_it_refused_a_counter(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    readings = iter(
+        {"eth0": {"conntrack_allowance_available": left, "conntrack_allowance_exceeded": refused}}
+        for left, refused in ((90_000, 5), (40_000, 9), (70_000, 9))
+    )
+    monkeypatch.setattr(bench.counters, "_network", "self")
+    monkeypatch.setattr(bench.counters.nics, "ask", lambda _: None)
+    monkeypatch.setattr(bench.counters.nics, "take", lambda: next(readings, None))
+    written = [bench.second() for _ in range(3)]
+    assert [one.get("conntrack_allowance_available") for one in written] == [90_000, 40_000, 70_000]
+    assert [one.get("conntrack_allowance_exceeded") for one in written] == [None, 4, None]
