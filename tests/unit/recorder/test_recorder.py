@@ -36,7 +36,7 @@ STAGES = (
     "live diagnosis", "page (reader)", "heartbeats (reader)", "systemd (reader)", "node file", "upkeep", "state file",
     "kernel symbols (reader)", "new segment of samples", "new segment of counters", "new segment of cgroups",
     "new segment of containers", "new segment of GPUs", "new segment of mounts", "new segment of Python stacks",
-    "new segment of whole stacks",
+    "new segment of whole stacks", "cgroup pressure (reader)", "new segment of disks", "new segment of cgroup pressure",
 )  # fmt: skip
 
 Happens = Callable[[Replay, Recorder, int], None]
