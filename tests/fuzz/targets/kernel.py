@@ -201,6 +201,7 @@ def waiting_task(data: bytes) -> None:
     blocked_task.parse_state(data)
     blocked_task.parse_stack(data)
     blocked_task.parse_syscall(data, "x86_64")
+    blocked_task.parse_user_place(data)
 
 
 WAITING = (
