@@ -82,13 +82,17 @@ class HogFiles:
         self._asked: queue.Queue[tuple[int, int] | None] = queue.Queue(1)
         self._found: queue.Queue[Found] = queue.Queue()
         self._is_busy = False
+        self._failure: Exception | None = None
         if self._enabled:
             threading.Thread(target=self._work, name="hog files", daemon=True).start()
 
     def hot(self, shares: Iterable[TaskShare], hz: int, now_us: int) -> None:
-        """What tasks had of the CPU in the last second."""
+        """What tasks had of the CPU in the last second. Raises once what the last look raised."""
         if not self._enabled:
             return
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
         kernel: dict[int, tuple[int, int]] = {}
         for share in shares:
             if share.pid and share.kernel > kernel.get(share.pid, (0, 0))[0]:
@@ -112,9 +116,12 @@ class HogFiles:
 
     def _work(self) -> None:
         while (asked := self._asked.get()) is not None:
-            found = look(*asked, self._root)
-            if found is not None:
-                self._found.put(found)
+            try:
+                found = look(*asked, self._root)
+                if found is not None:
+                    self._found.put(found)
+            except Exception as error:  # noqa: BLE001 - raised again in the loop
+                self._failure = error
             self._is_busy = False
 
     def close(self) -> None:

@@ -248,7 +248,7 @@ def test_top_is_driven_by_keys(cli: Cli, recorder: StandIn, end: str) -> None:
     terminal = Terminal([*ZOMBIESCOPE, "top"], cli.environment(TERM="xterm-256color"))
     terminal.wait_for("● live")
     terminal.press("?")
-    terminal.wait_for("stand still")
+    terminal.wait_for("pause, and continue")
     terminal.press("?")
     terminal.wait_for("blind to")
     terminal.press(" ")

@@ -77,3 +77,25 @@ def test_only_who_stays_in_the_kernel_is_looked_at_and_once_a_minute(monkeypatch
     assert looked == [7]
     assert told == ["reader (pid 7) makes 12,000 system calls a second, on /sys/fs/cgroup/memory.stat"]
     one.close()
+
+
+def test_a_look_that_fails_is_told_once_and_does_not_end_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+
+    def fails(pid: int, tid: int, root: str) -> Found | None:
+        looked.append(pid)
+        if pid == 7:
+            raise ValueError("broken by a test")
+        return None
+
+    monkeypatch.setattr(hog_files, "look", fails)
+    monkeypatch.setattr(hog_files, "EVERY_S", 0.0)
+    one, failures = HogFiles(), 0
+    for _ in range(60):
+        try:
+            one.hot([share(7, 95), share(8, 90)], 99, 1)
+        except ValueError:
+            failures += 1
+        time.sleep(0.01)
+    assert (looked, failures) == ([7, 8], 1)
+    one.close()
