@@ -31,7 +31,7 @@ from zombiescope.diagnosis.selftest import built_in, one_pass, trial
 def examine(facts, **options):
     {body}
 one_pass.examine = examine
-live.look = lambda node_dir, from_us: []
+live.look = lambda node_dir, from_us: live.Looked([], [])
 {setting}
 sys.exit(standby.main(sys.argv[1:]))
 """
