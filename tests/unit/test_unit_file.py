@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from zombiescope.cli import manual
+
 PACKAGING = Path(__file__).parents[2] / "packaging"
 TAKEN_AWAY = (
     "SystemCallFilter", "RestrictNamespaces", "ProtectControlGroups", "ProtectKernelModules", "MemoryDenyWriteExecute",
@@ -55,6 +57,18 @@ def test_it_outlives_the_incident_and_no_number_of_deaths_ends_it() -> None:
     assert said["MemoryMax"] == "512M"
     assert said["StartLimitIntervalSec"] == "10min"
     assert int(said["StartLimitBurst"]) > 600 / int(said["RestartSec"].removesuffix("s"))
+
+
+def test_its_documentation_is_what_the_package_brings() -> None:
+    (line,) = [
+        line
+        for line in (PACKAGING / "zombiescope.service").read_text().splitlines()
+        if line.startswith("Documentation=")
+    ]
+    pages = {word.removeprefix("man:") for word in line.partition("=")[2].split() if word.startswith("man:")}
+    assert pages
+    assert pages <= {f"{name.removesuffix('.1')}(1)" for name in manual.pages()}
+    assert "zombiescope.cli.manual" in (PACKAGING.parent / "scripts/deb").read_text()
 
 
 def test_systemd_understands_every_line(unit: Path) -> None:
