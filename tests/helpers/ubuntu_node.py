@@ -25,7 +25,7 @@ SUITE, PYTHON = "noble", "3.12"
 KEYRING = Path("/usr/share/keyrings/ubuntu-archive-keyring.gpg")
 PLACE = "/opt/zombiescope"
 DISK_BYTES = 5 << 30
-BASE = "systemd,systemd-sysv,dbus,udev,kmod,procps,iproute2,zstd,busybox-initramfs,ca-certificates,python3.12-venv"
+BASE = "systemd,systemd-sysv,dbus,udev,kmod,procps,iproute2,zstd,busybox-initramfs,ca-certificates,python3,python3-venv"
 LATER = "initramfs-tools apparmor containerd runc containernetworking-plugins linux-image-virtual"
 """From the updates."""
 
