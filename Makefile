@@ -124,7 +124,7 @@ test-browser: setup .venv/.browser test-packages ## test the web UI in a real br
 test-node: setup test-packages ## boot machines of every kernel generation under QEMU and test on them
 	$(PYTEST) tests/node $(ARGS)
 
-test-shipped: setup .venv/.cluster test-packages ## test what is installed: the chart's pod under containerd, the unit, the .deb, the wheel; after `make deb`
+test-shipped: setup .venv/.cluster test-packages ## test what is installed: the pod under containerd, the unit, the .deb, the wheel; after `make deb`
 	@scripts/need-containers
 	$(PYTEST) tests/shipped $(ARGS)
 	$(LANES) oldest --short

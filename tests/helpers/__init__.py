@@ -70,6 +70,7 @@ Machines and privileges
     container_node    a real Docker or kubelet, and what it says itself about its containers
     machine           what a run of the laboratory could leave behind
     systemd_tree      a real systemd, booted in a container
+    ubuntu_node       a booted node with Ubuntu's userland, kernel, containerd and the wheel
     unit_packages     unit files of many Debian packages
     remedies          a plan of real files, a process that is killed between two steps, a systemd that is none
     unprivileged      running as an ordinary user, or with a few capabilities

@@ -14,18 +14,19 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.helpers import chart
-from tests.helpers.booted_node import until
 from zombiescope.lab import container_image
-from zombiescope.lab.node import LabNode
+from zombiescope.lab.channel import Done
 
 UID = "99999999-8888-7777-6666-555555555555"
 SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"
 IMAGE, PAUSE = "registry.local/zombiescope:0.1.0", "registry.local/pause:1"
 VOLUMES = f"/var/lib/kubelet/pods/{UID}/volumes"
 LOGS = "/var/log/pods/agent"
+PLACE, ARCHIVE = "/pod/cri.py", "/pod/image.tar"
+PARENT = f"/kubepods.slice/kubepods-burstable.slice/{SLICE}"
 SOCKET = "/run/containerd/containerd.sock"
 OS_RELEASE = "NAME=image\nID=image\nVERSION_ID=99\nPRETTY_NAME='the image of the pod'\n"
 NODE_CRITICAL = -997
@@ -134,11 +135,21 @@ else:
 Fields = list[list[Any]]
 
 
+class Node(Protocol):
+    """What LabNode and this machine have in common."""
+
+    def run(self, *argv: str, stdin: bytes = b"", limit_s: float = 60.0) -> Done: ...
+
+    def shell(self, script: str, *, limit_s: float = 60.0) -> str: ...
+
+    def put(self, path: str, data: bytes | str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """One that runs: the ids of its sandbox and its container."""
 
-    node: LabNode
+    node: Node
     sandbox: str
     container: str
 
@@ -151,22 +162,26 @@ class Pod:
 
     def stop(self) -> None:
         """SIGTERM, and a minute for the last frame."""
-        self.node.run("python3", "/root/cri.py", "stop", self.sandbox, self.container, limit_s=150.0).check()
+        self.node.run("python3", PLACE, "stop", self.sandbox, self.container, limit_s=150.0).check()
 
 
-def settle(node: LabNode, place: Path) -> None:
-    """containerd with systemd's cgroups, as a kubelet of today wants it, and the images; place: a directory here."""
-    node.put("/etc/containerd/config.toml", CONFIG)
+def configure(node: Node, config: str = CONFIG) -> None:
+    """Everything but the images; containerd has to be started after that."""
+    node.put("/etc/containerd/config.toml", config)
     node.put("/etc/cni/net.d/10-lab.conflist", json.dumps(NETWORK))
-    node.put("/root/cri.py", CLIENT)
+    node.put(PLACE, CLIENT)
     node.put("/pod/os-release", OS_RELEASE)
-    node.shell("systemctl restart containerd", limit_s=180.0)
+
+
+def load_images(node: Node, place: Path) -> None:
+    """place: a directory on this machine."""
     pause = container_image.tree(place / "pause")
     trees = ((PAUSE, pause, ("/bin/sleep", "1000000")), (IMAGE, _image(place / "image"), ("/bin/sh",)))
     for name, tree, command in trees:
-        node.put("/root/image.tar", container_image.docker_archive(tree, name, command))
-        node.shell("ctr --namespace k8s.io images import /root/image.tar", limit_s=180.0)
-        until(node, f"ctr --namespace k8s.io images list | grep -F {name} | grep -q managed")
+        node.put(ARCHIVE, container_image.docker_archive(tree, name, command))
+        node.shell(f"ctr --namespace k8s.io images import {ARCHIVE}", limit_s=180.0)
+        managed = f"ctr --namespace k8s.io images list | grep -F {name} | grep -q managed"
+        node.shell(f"for i in $(seq 100); do if {managed}; then exit 0; fi; sleep 0.3; done; exit 1", limit_s=90.0)
 
 
 def _image(root: Path) -> Path:
@@ -179,26 +194,26 @@ def _image(root: Path) -> Path:
     return root
 
 
-def start(node: LabNode, name: str, on: str, *settings: str) -> Pod:
-    """The pod on the node of that name; settings as --set-json takes them."""
+def start(node: Node, name: str, on: str, *settings: str, parent: str = PARENT) -> Pod:
+    """The pod on the node of that name; settings as --set-json takes them. parent: the cgroup of the pod."""
     (found,) = chart.of_kind(chart.objects(*settings), "DaemonSet")
     of_pod = found["spec"]["template"]["spec"]
     _make_volumes(node, of_pod, *settings)
-    requests = json.dumps([sandbox(of_pod, name), container(of_pod, on)])
-    done = node.run("python3", "/root/cri.py", "start", stdin=requests.encode(), limit_s=240.0)
+    requests = json.dumps([sandbox(of_pod, name, parent), container(of_pod, on)])
+    done = node.run("python3", PLACE, "start", stdin=requests.encode(), limit_s=240.0)
     if done.exit != 0:
-        said = node.run("journalctl", "--unit", "containerd", "--output", "cat", "--lines", "5").text
-        raise AssertionError(f"{done.stderr.decode()}\n{said}")
+        said = node.run("journalctl", "--unit", "containerd", "--output", "cat", "--lines", "5")
+        raise AssertionError(f"{done.stderr.decode()}\n{said.text}")
     return Pod(node, *json.loads(done.text))
 
 
-def sandbox(of_pod: dict[str, Any], name: str) -> Fields:
+def sandbox(of_pod: dict[str, Any], name: str, parent: str) -> Fields:
     """PodSandboxConfig."""
     return [
         [1, [[1, name], [2, UID], [3, "zombiescope"], [4, 0]]],
         *([] if of_pod["hostNetwork"] else [[2, name]]),
         [3, LOGS],
-        [8, [[1, f"/kubepods.slice/kubepods-burstable.slice/{SLICE}"],
+        [8, [[1, parent],
              [2, [[1, _namespaces(of_pod)], [9, [[1, 0]]], [10, [[1, 0]]]]]]],
     ]  # fmt: skip
 
@@ -257,7 +272,7 @@ def _mounts(of_pod: dict[str, Any], one: dict[str, Any]) -> list[Fields]:
     return [*image, *ours]
 
 
-def _make_volumes(node: LabNode, of_pod: dict[str, Any], *settings: str) -> None:
+def _make_volumes(node: Node, of_pod: dict[str, Any], *settings: str) -> None:
     """What the kubelet does before it asks for a container: a hostPath that is not of its type holds the pod up."""
     for volume in of_pod["volumes"]:
         path = _volume(volume)

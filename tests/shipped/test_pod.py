@@ -76,7 +76,9 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         made.shell(
             "sysctl --quiet --write kernel.perf_event_paranoid=$(grep -q ubuntu /etc/os-release && echo 4 || echo 3)"
         )
-        cri.settle(made, tmp_path_factory.mktemp("images"))
+        cri.configure(made)
+        made.shell("systemctl restart containerd", limit_s=180.0)
+        cri.load_images(made, tmp_path_factory.mktemp("images"))
         yield made
 
 
