@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from tests.helpers import chart
 from zombiescope.lab import container_image
-from zombiescope.lab.channel import Done
+from zombiescope.lab.node import Done
 
 UID = "99999999-8888-7777-6666-555555555555"
 SLICE = f"kubepods-burstable-pod{UID.replace('-', '_')}.slice"

@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.helpers.agent_process import free_port
 from tests.shipped import cri
-from zombiescope.lab.channel import Done
+from zombiescope.lab.node import Done
 
 NODE, PARENT = "ip-10-0-0-7.ec2.internal", "/zombiescope-shipped/pod"
 QUIET = 'config={"recorder":{"diagnose":false,"python":false,"whole_stacks":false}}'
