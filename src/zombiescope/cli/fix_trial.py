@@ -74,7 +74,7 @@ def run_trial(
     else:
         console().print(f"{suspect.name}: {answer.text}", style="bold", markup=False, soft_wrap=True)
         for number, (running, while_frozen) in enumerate(answer.blocks, 1):
-            line = f"  {number:>2}. running {running:g} {answer.unit}, frozen {while_frozen:g} {answer.unit}"
+            line = f"  {number:>2}. running {running:.3g} {answer.unit}/s, frozen {while_frozen:.3g} {answer.unit}/s"
             console().print(line, markup=False, style="dim")
     return 0
 

@@ -15,7 +15,7 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.kernel_entry import shown_as, system_call
 from zombiescope.diagnosis.pattern import FALLBACK, Measurement
-from zombiescope.diagnosis.thresholds import CLOSER_LOOK_LATE_US
+from zombiescope.diagnosis.thresholds import CLOSER_LOOK_LATE_US, CLOSER_LOOK_RECENT_US
 from zombiescope.kernel.system_calls import LENGTH, READS, WAITS, WRITES, YIELDS, size_text
 from zombiescope.query.selection import Filters, Selection
 from zombiescope.store import columns
@@ -218,11 +218,15 @@ def _is_own(name: str, module: str | None) -> bool:
 def unexplained(
     incidents: tuple[Incident, ...], recording: Recording, start_us: int, end_us: int
 ) -> list[tuple[int, int]]:
-    """(pid, when it started) of the hogs of open incidents that no pattern explains: whom to look at closer."""
+    """(pid, when it started) of the hogs that no pattern explains, of incidents that are open or just over: whom to
+    look at closer. On a loaded node the first pass comes late, and whoever did it once may do it again."""
     pids = [
         one.causes[0].hog.pid
         for one in incidents
-        if one.state == "open" and one.causes and one.causes[0].pattern == FALLBACK and one.causes[0].hog.pid
+        if one.to_us >= end_us - CLOSER_LOOK_RECENT_US
+        and one.causes
+        and one.causes[0].pattern == FALLBACK
+        and one.causes[0].hog.pid
     ]
     rows = columns.records(recording.table("tasks", start_us, end_us, ("pid", "start_ticks"))) if pids else []
     started = {row["pid"]: row["start_ticks"] for row in rows if row["start_ticks"] is not None}

@@ -766,6 +766,8 @@ EXPERIMENT_LATE_US = 86_400_000_000
 """An experiment is about an incident of the day before it."""
 CONVICTED_LEAST, ACQUITTED_MOST = 0.98, 0.2
 """Confidence in a cause whose culprit an experiment convicted, at its p-value of 0.01 at most; or cleared."""
+CLOSER_LOOK_RECENT_US = 30_000_000
+"""An incident that ended so long ago is still worth a closer look at its hog."""
 CLOSER_LOOK_LATE_US = 60_000_000
 """A closer look is taken after the incident was first seen; of one that was short it comes after its end."""
 DELAY_TOLD_S = 0.01

@@ -1,6 +1,6 @@
 """A randomised experiment: is it this suspect? It is frozen for a fraction of a second, again and again, by chance.
 
-    baseline   how much of the incident's own measure comes in short periods while nobody is frozen
+    baseline   how much of the incident's own measure comes in short periods while nothing is frozen
     power      would BLOCKS_MOST pairs of periods convict a culprit without whom it stops? If not, the experiment is
                refused, with the number of periods that it would take
     blocks     each has two periods, one with the suspect frozen and one without, in an order that is drawn; between
@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from zombiescope.fix import freezer
 from zombiescope.fix.dead_man import DeadMan
@@ -102,7 +102,7 @@ class Answer:
     gone: float | None
     """Share of the measure that went away with the suspect; below 0 where there was more."""
     blocks: tuple[tuple[float, float], ...]
-    """(with the suspect running, with it frozen)."""
+    """Amounts per second (with the suspect running, with it frozen)."""
     what: str
     unit: str
 
@@ -227,6 +227,15 @@ def _word(pairs: Sequence[tuple[float, float]], *, grows: bool) -> tuple[Word, f
 Wait = Callable[[float], None]
 
 
+class _Span(NamedTuple):
+    """A period: the measure's readings at both ends, and when they were taken."""
+
+    first: Any
+    from_s: float
+    last: Any
+    to_s: float
+
+
 @dataclass(slots=True)
 class Experiment:
     """With one suspect. `wait`: sleeps; `chance`: draws the orders and the pauses."""
@@ -235,6 +244,7 @@ class Experiment:
     measure: Measure
     chance: random.Random = field(default_factory=random.SystemRandom)
     wait: Wait = time.sleep
+    clock: Callable[[], float] = time.monotonic
     lost: int = 0
     """Blocks in which the suspect was not there, or did not stay frozen."""
 
@@ -250,11 +260,11 @@ class Experiment:
         return judge(pairs, how, self.measure)
 
     def _baseline(self) -> list[float]:
-        readings = [self.measure.read()]
+        readings = [self._read()]
         for _ in range(BASELINE_PERIODS):
             self.wait(PERIODS_S[0])
-            readings.append(self.measure.read())
-        found = self.measure.amounts(list(pairwise(readings)))
+            readings.append(self._read())
+        found = self._rates([_Span(*first, *last) for first, last in pairwise(readings)])
         known = [one for one in found if one is not None]
         if len(known) < BASELINE_PERIODS // 2:
             raise ActionFailedError(f"{self.measure.what} cannot be measured now")
@@ -263,7 +273,7 @@ class Experiment:
     def _blocks(self, how: Design) -> list[tuple[float, float]]:
         """(running, frozen) of each block that held."""
         longest_s = 2 * how.blocks * (how.period_s + PAUSE_S[1] + FREEZE_S) / LOST_MOST + 10
-        spans: list[tuple[tuple[Any, Any], tuple[Any, Any]]] = []
+        spans: list[tuple[_Span, _Span]] = []
         with DeadMan(longest_s) as switch:
             while len(spans) < how.blocks:
                 made = self._block(how, switch)
@@ -273,27 +283,38 @@ class Experiment:
                         raise ActionFailedError("it was not there, or did not stay frozen, in too many of the periods")
                 else:
                     spans.append(made)
-        running = self.measure.amounts([one for one, _ in spans])
-        frozen = self.measure.amounts([other for _, other in spans])
+        running = self._rates([one for one, _ in spans])
+        frozen = self._rates([other for _, other in spans])
         pairs = [(a, b) for a, b in zip(running, frozen, strict=True) if a is not None and b is not None]
         if len(pairs) < BLOCKS_LEAST:
             raise ActionFailedError(f"{self.measure.what} was measured in {len(pairs)} of {how.blocks} blocks only")
         return pairs
 
-    def _block(self, how: Design, switch: DeadMan) -> tuple[tuple[Any, Any], tuple[Any, Any]] | None:
-        found: dict[bool, tuple[Any, Any] | None] = {}
+    def _read(self) -> tuple[Any, float]:
+        return self.measure.read(), self.clock()
+
+    def _rates(self, spans: Sequence[_Span]) -> list[float | None]:
+        """Amounts per second: on a loaded machine we are late, and no period is as long as another."""
+        amounts = self.measure.amounts([(span.first, span.last) for span in spans])
+        return [
+            None if amount is None else amount / max(1e-6, span.to_s - span.from_s)
+            for amount, span in zip(amounts, spans, strict=True)
+        ]
+
+    def _block(self, how: Design, switch: DeadMan) -> tuple[_Span, _Span] | None:
+        found: dict[bool, _Span | None] = {}
         for is_frozen in self.chance.sample((False, True), 2):
             self.wait(self.chance.uniform(*PAUSE_S))
             found[is_frozen] = self._frozen_period(how, switch) if is_frozen else self._period(how)
         running, frozen = found[False], found[True]
         return None if running is None or frozen is None else (running, frozen)
 
-    def _period(self, how: Design) -> tuple[Any, Any]:
-        first = self.measure.read()
+    def _period(self, how: Design) -> _Span:
+        first = self._read()
         self.wait(how.period_s)
-        return first, self.measure.read()
+        return _Span(*first, *self._read())
 
-    def _frozen_period(self, how: Design, switch: DeadMan) -> tuple[Any, Any] | None:
+    def _frozen_period(self, how: Design, switch: DeadMan) -> _Span | None:
         """None where it was not there, or did not stay frozen."""
         if not switch.is_alive:
             raise ActionFailedError("the dead man's switch was ended, so nothing more is frozen")

@@ -10,9 +10,12 @@ import pytest
 from tests.helpers.made import SECOND, START_US
 from tests.helpers.scenes import FROM_S, SYSCALL, Scene
 
-from zombiescope.diagnosis.closer_look import CloserLook, Followed, rate_text, sentence
+from zombiescope.diagnosis.closer_look import CloserLook, Followed, rate_text, sentence, unexplained
+from zombiescope.diagnosis.diagnose import diagnose
 from zombiescope.diagnosis.incident import Cause, Incident, Link
 from zombiescope.diagnosis.pattern import FALLBACK
+from zombiescope.diagnosis.thresholds import CLOSER_LOOK_RECENT_US
+from zombiescope.store.reader import open_recording
 
 FROM_US = START_US + FROM_S * SECOND
 AGENT = 1201
@@ -164,3 +167,14 @@ def test_callers_of_a_program_without_python_stand_where_its_line_would() -> Non
     look = CloserLook(1, 1, "prog", 0, 1, None, 1, "R", None, None, None, None, 10.0, ())
     call = Followed("ioctl", None, 1, 10, 10.0, None, 10, 0, 0, None)
     assert sentence(look, call, ("main", "poll_cards")).startswith("prog (main > poll_cards) calls ioctl")
+
+
+def test_whoever_no_pattern_explains_is_looked_at_while_it_goes_on_or_is_only_just_over(tmp_path: Path) -> None:
+    one = scene()
+    one.diagnose(tmp_path)
+    with open_recording(tmp_path) as recording:
+        start, end = recording.start_us, recording.end_us + 1
+        found = diagnose(recording, start, end).incidents
+        (suspect,) = unexplained(found, recording, start, end)
+        assert suspect[0] == AGENT
+        assert unexplained(found, recording, start, end + CLOSER_LOOK_RECENT_US) == []

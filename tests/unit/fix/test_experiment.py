@@ -235,9 +235,34 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return done
 
 
-def running(measure: Waits, waited: list[float] | None = None) -> Experiment:
-    waits = [] if waited is None else waited
-    return Experiment(Frozen("freeze", "/x"), measure, random.Random(2), waits.append)
+def running(measure: Waits, waited: list[float] | None = None, late: float = 1.0) -> Experiment:
+    """`late`: how much longer than asked a wait takes, on the average."""
+    waits, chance, now = [] if waited is None else waited, random.Random(4), [0.0]
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        now[0] += seconds * (1 if late == 1.0 else chance.uniform(1, 2 * late - 1))
+
+    return Experiment(Frozen("freeze", "/x"), measure, random.Random(2), wait, lambda: now[0])
+
+
+def test_on_a_loaded_machine_where_periods_are_of_any_length_amounts_are_compared_by_the_second(
+    stage: list[str],
+) -> None:
+    """An amount grows with the time that we were late; taken as it is, an innocent one would be convicted by that."""
+
+    class Grows(Waits):
+        def read(self) -> Any:
+            return made.clock()
+
+        def amounts(self, spans: Sequence[tuple[Any, Any]]) -> list[float | None]:
+            return [last - first for first, last in spans]
+
+    made = running(Grows(), late=6.0)
+    answer = made.run()
+    assert answer.word == "went-on"
+    assert {round(one, 6) for pair in answer.blocks for one in pair} == {1.0}
+    assert stage
 
 
 def test_each_freeze_is_armed_before_it_short_and_taken_back(stage: list[str]) -> None:
