@@ -16,11 +16,10 @@ from zombiescope.fix.apply import apply
 from zombiescope.fix.log import opened
 from zombiescope.fix.node_steps import NodeRequest
 from zombiescope.model.plans.plan import Plan
-from zombiescope.node.cluster import cordon, drain, permit
+from zombiescope.node.cluster import drain, maintenance
 from zombiescope.node.cluster.access import Access, ClusterError
 from zombiescope.node.cluster.drain import Consent, Drain
-from zombiescope.node.cluster.maintenance import CordonNode, DrainNode
-from zombiescope.node.cluster.permit import Permits
+from zombiescope.node.cluster.maintenance import CordonNode, DrainNode, Permits
 
 if TYPE_CHECKING:
     from lightkube import Client
@@ -172,21 +171,21 @@ def test_what_stays_what_is_refused_and_what_goes(
 
 def test_uncordon_takes_back_only_our_own(plane: ControlPlane, client: Client, own_node: str) -> None:
     path = f"/api/v1/nodes/{own_node}"
-    assert not cordon.cordon(client, own_node, "leak \x1b[2J").unschedulable
+    assert not maintenance.cordon(client, own_node, "leak \x1b[2J").unschedulable
     assert plane.ask(path)["spec"]["unschedulable"]
-    assert plane.ask(path)["metadata"]["annotations"][cordon.OURS] == r"leak \x1b[2J"
-    assert cordon.uncordon(client, own_node)
+    assert plane.ask(path)["metadata"]["annotations"][maintenance.OURS] == r"leak \x1b[2J"
+    assert maintenance.uncordon(client, own_node)
     assert "unschedulable" not in plane.ask(path)["spec"]
     plane.ask(path, {"spec": {"unschedulable": True}}, "PATCH")
-    cordon.cordon(client, own_node, "again")
-    assert not cordon.uncordon(client, own_node)
+    maintenance.cordon(client, own_node, "again")
+    assert not maintenance.uncordon(client, own_node)
     assert plane.ask(path)["spec"]["unschedulable"], "somebody else wanted that"
 
 
 def test_a_node_that_kured_reboots_is_left_alone(plane: ControlPlane, client: Client, own_node: str) -> None:
-    plane.ask(f"/api/v1/nodes/{own_node}", {"metadata": {"annotations": {cordon.KURED: "x"}}}, "PATCH")
+    plane.ask(f"/api/v1/nodes/{own_node}", {"metadata": {"annotations": {maintenance.KURED: "x"}}}, "PATCH")
     with pytest.raises(ClusterError, match="kured"):
-        cordon.cordon(client, own_node, "why")
+        maintenance.cordon(client, own_node, "why")
 
 
 def test_permits_are_for_so_many_nodes_and_no_more(client: Client, namespace: str) -> None:
@@ -226,10 +225,10 @@ def test_a_permit_is_free_after_its_time_and_a_margin_for_clocks(client: Client,
     now = [1_800_000_000.0]
     Permits(client, "gone", namespace, clock=lambda: now[0]).take()
     other = Permits(client, "other", namespace, clock=lambda: now[0])
-    now[0] += permit.DURATION_S + 60
+    now[0] += maintenance.DURATION_S + 60
     with pytest.raises(ClusterError):
         other.take()
-    now[0] += permit.SKEW_S
+    now[0] += maintenance.SKEW_S
     assert other.take()
 
 

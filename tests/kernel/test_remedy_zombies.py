@@ -22,7 +22,7 @@ from zombiescope.fix.apply import apply
 from zombiescope.fix.pins import find_pins
 from zombiescope.fix.reclaim import Parent, Reclaimed, refusal, surviving_parent
 from zombiescope.fix.step import Step
-from zombiescope.fix.survivors import candidates
+from zombiescope.fix.zombie_steps import candidate_survivors as candidates
 from zombiescope.fix.zombie_steps import parent_steps
 from zombiescope.kernel.cgroup import hierarchies, of_controller
 from zombiescope.model.plans.plan import Plan

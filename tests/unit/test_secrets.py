@@ -57,7 +57,7 @@ PLAIN = [
     ["ssh", "-p", "22", "host"],
     ["docker", "run", "-p", "8080:80", "image"],
     ["ssh-add", "--key", "server.key"],
-    ["python", "-m", "passlib.hash", "keyboard.py"],
+    ["python", "-m", "passlib.hash", "loop.py"],
     ["curl", "https://example.org:8080/token/list?page=2"],
     ["kubelet", "--config=/var/lib/kubelet/config.yaml", "--node-ip=10.0.0.1"],
     ["x", "--password="],

@@ -132,7 +132,7 @@ class Pattern:
     """Whose samples the signatures are looked for in, beside the hog's own: on a large node the cores together always
     have something else to do, so that a share of theirs alone would go deaf."""
     also: frozenset[str] = frozenset()
-    """Functions whose time is its doing as well, though they do not speak for it (parts.py)."""
+    """Functions whose time is its doing as well, though they do not speak for it (ranking.py)."""
     least_share: float = 0.2
     """Of the kernel samples in that scope, or of the hog's; below it the frames do not speak for the pattern."""
     seen_on: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ A pattern without frames (throttling, steal) has 0.35 for its symptom instead; t
 none. Without a confirming measurement confidence stays at or below 0.5, and a pattern that is only known from
 literature at or below 0.6. One refuting measurement removes a pattern; so does a share of frames below its least. A
 confirmed cause stands before any that is not; but one that explains less of the hog's kernel time than something else
-does is a part of what happened (parts.py), and stands behind what is not known.
+does is a part of what happened, and stands behind what is not known.
 
 Blind is not refuted: where no stacks were taken, or the kernel's functions have no names, frames say nothing. Then a
 pattern is carried by what confirms it and by a core that the kernel held or a card that spoke up, at or below 0.5, and
@@ -22,25 +22,28 @@ the chain says what was not seen; without such numbers it is neither named nor r
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from zombiescope.base.severity import SEVERITIES
 from zombiescope.diagnosis.calibration import calibrated
 from zombiescope.diagnosis.case import Case
-from zombiescope.diagnosis.headline import headline
 from zombiescope.diagnosis.incident import Cause, Fix, Link, Proof, RuledOut
-from zombiescope.diagnosis.parts import larger_than
+from zombiescope.diagnosis.kernel_profile import KernelProfile
 from zombiescope.diagnosis.pattern import FALLBACK, Evidence, Measurement, Pattern, Signature
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.thresholds import (
     CONFIRMED_LEAST,
     FULL_EVIDENCE_SHARE,
     LITERATURE_MOST,
+    PARTIAL_CAUSE_SHARE,
     RANKED_LEAST_CORES,
     UNCONFIRMED_MOST,
 )
 from zombiescope.model.plans.step import note
 from zombiescope.store import steps
+from zombiescope.store.columns import Mask
 
 UNSURE = "nothing was measured that confirms this cause, so no command that changes the node is given: look first"
 MOST_SYMPTOMS = 5
@@ -249,3 +252,83 @@ def _measured(one: Measurement, from_us: int) -> Link:
 
 def _weight(symptom: Symptom) -> tuple[int, int, float]:
     return -SEVERITIES.index(symptom.severity), -symptom.detector.weight, -symptom.seconds
+
+
+# --- headline ---------------------------------------------------------------------------------------------------------
+# The first sentence of an incident: what was lost, then why. An engineer who is woken reads no further than that.
+
+
+def headline(case: Case, because: str) -> str:
+    """`because` after the cores that were lost; alone where none was, or where it says itself which core it is."""
+    lost = [symptom for symptom in case.group.symptoms if symptom.detector.core_rank == 0]
+    cores = sorted({symptom.cpu for symptom in lost if symptom.cpu is not None})
+    if not cores or because.startswith("core "):
+        return because
+    seconds = max(symptom.seconds for symptom in lost)
+    if len(cores) == 1:
+        return f"core {cores[0]} starved for {seconds:.0f} s: {because}"
+    return f"{len(cores)} cores starved for up to {seconds:.0f} s: {because}"
+
+
+# --- partial causes ---------------------------------------------------------------------------------------------------
+# A cause, or a part of what happened: a pattern that explains a fifth of the hog's kernel time is right about a fifth.
+#
+# A program that asks for many things does some of each, and one of them is often a pattern's. So a pattern is compared
+# with the system calls (and faults) that it has next to nothing to do with. Where one of those alone has more of the
+# kernel time than all that the pattern accounts for, what happened is not known, and the pattern stands behind that, at
+# 0.5 or less, and says so.
+#
+# Only where the hog's own stacks are the pattern's: what it does to a whole core, or through kernel threads, is no
+# share of its own time.
+
+
+class Larger(NamedTuple):
+    """What has more of the hog's kernel time than a pattern, and how much the two have."""
+
+    what: str
+    share: float
+    pattern_share: float
+
+    def measurement(self) -> Measurement:
+        text = (
+            f"only part of the explanation: {self.what} has {self.share * 100:.0f}% of its kernel time, this pattern "
+            f"{self.pattern_share * 100:.0f}%"
+        )
+        return Measurement(text, round(self.pattern_share, 4), "ratio", "samples", "nothing")
+
+
+def larger_than(case: Case, pattern: Pattern) -> Larger | None:
+    """In the hog's own time, and in that of the hog with all that was started with it: children that do one thing
+    may have a parent that does nothing but make them."""
+    if pattern.scope != "hog" or not pattern.signatures:
+        return None
+    own = _larger(case, pattern, case.profile)
+    if own is None or _larger(case, pattern, case.facts.samples.profile(case.family)) is None:
+        return None
+    return own
+
+
+def _larger(case: Case, pattern: Pattern, profile: KernelProfile) -> Larger | None:
+    mine = _accounted(case, pattern, profile)
+    own = profile.share(int(profile.counts[mine].sum()))
+    for name, count in _asked_for(profile, mine).most_common(1):
+        if (share := profile.share(count)) > own:
+            return Larger(name, share, own)
+    return None
+
+
+def _accounted(case: Case, pattern: Pattern, profile: KernelProfile) -> Mask:
+    """Which stacks are a pattern's doing."""
+    rows = profile.known.with_function(pattern.also)
+    for one in pattern.signatures:
+        if one.applies(case.facts.kernel, profile):
+            rows = rows | (one.of(profile).counts > 0)
+    return rows
+
+
+def _asked_for(profile: KernelProfile, mine: Mask) -> Counter[str]:
+    """Samples by what the kernel was entered for, of what a pattern has nothing to do with."""
+    everything, without = profile.calls(), profile.calls(~mine)
+    return Counter(
+        {name: count for name, count in everything.items() if count - without[name] < PARTIAL_CAUSE_SHARE * count}
+    )

@@ -8,7 +8,7 @@ the price is memory that stays (docs/design/0028 has the figures). A pass ends w
 the recorder, however those end. It tells each step of a load and of a pass (store/steps.py).
 
 It runs at a raised priority where that is permitted, and else at the recorder's: a pass is short and rare
-(recorder/look_budget.py), and one that waits behind everybody on a loaded machine says what is wrong when it is over.
+(recorder/look_schedule.py), and one that waits behind everybody on a loaded machine says what is wrong when it is over.
 It reads standard input until that ends, which it does with the recorder.
 """
 

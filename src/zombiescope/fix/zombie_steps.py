@@ -9,18 +9,18 @@ when the processes that hold them end.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from zombiescope.base.text import printable
-from zombiescope.fix import survivors
 from zombiescope.fix.actions.reclaim import ReclaimZombies
 from zombiescope.fix.actions.tmpfs import RemoveTmpfsFiles
 from zombiescope.fix.pins import Pin, Pins, find_pins
-from zombiescope.fix.reclaim import Parent, refusal
+from zombiescope.fix.reclaim import Parent, parent_at, refusal, surviving_parent
 from zombiescope.fix.reclaim_cost import cost
 from zombiescope.fix.step import ActionFailedError, Step, bounded, quoted
-from zombiescope.kernel.cgroup import Hierarchy, hierarchies, of_controller
+from zombiescope.kernel import cgroup_census, cgroup_dying
+from zombiescope.kernel.cgroup import Hierarchy, directory, hierarchies, of_controller
 
 MOST_FILES = 5_000
 """Of one step: the log keeps their names."""
@@ -44,7 +44,7 @@ def steps(paths: Sequence[str], ending: Collection[str] = ()) -> Iterator[Step]:
         return
     if not paths:
         yield _no_evidence(hierarchy)
-    parents = survivors.named(hierarchy, paths, ending)
+    parents = named_survivors(hierarchy, paths, ending)
     if paths and not parents:
         yield Step("advice:zombies.kept", "advice", printable(_KEPT_OTHERWISE.format(", ".join(paths[:3]))))
     for parent in parents:
@@ -53,7 +53,7 @@ def steps(paths: Sequence[str], ending: Collection[str] = ()) -> Iterator[Step]:
 
 def _no_evidence(hierarchy: Hierarchy) -> Step:
     """What a person may look at."""
-    found = [f"{parent.path}: {_told(parent)}" for parent in survivors.candidates(hierarchy)]
+    found = [f"{parent.path}: {_told(parent)}" for parent in candidate_survivors(hierarchy)]
     return Step(
         "advice:zombies.where", "advice",
         "nothing is released: where these cgroups were was not recorded (the ledger sees those that are removed while "
@@ -124,9 +124,9 @@ def _pin_steps(parent: Parent, pins: Pins) -> Iterator[Step]:
             yield _used(parent, pin, pins)
         else:
             free.setdefault((pin.name.rpartition("/")[0], pin.file.uid), []).append(pin)
-    for (directory, uid), same in free.items():
+    for (place, uid), same in free.items():
         for start in range(0, len(same), MOST_FILES):
-            yield _unused(parent, directory, uid, same[start : start + MOST_FILES], pins)
+            yield _unused(parent, place, uid, same[start : start + MOST_FILES], pins)
     if parent.held is not None and (rest := parent.held.shmem_bytes - pins.size_bytes) > parent.held.shmem_bytes // 10:
         places = f"; not looked into: {', '.join(pins.left_out[:5])}" if pins.left_out else ""
         yield _advice(
@@ -201,3 +201,67 @@ def _is_the_systems(path: str) -> bool:
     if path.startswith("/proc/"):  # a container's: /proc/PID/root/dev/shm/x
         inside = "/" + path.split("/", 4)[-1]
     return inside.startswith(_SYSTEM) and _SHARED_MEMORY not in inside
+
+
+# --- survivors --------------------------------------------------------------------------------------------------------
+# Which directories survive and have removed cgroups below them.
+#
+# `named` are those that an incident's own evidence names: paths at which the ledger saw cgroups die, and parents that
+# the kernel counted dying ones below while it was recorded. Only from these anything is ever reclaimed.
+#
+# `candidates` are found on the machine as it is now and are for a person to look at. v2 counts the dying by directory
+# (nr_dying_descendants). v1 does not: there what a directory holds more than itself and the directories below it *may*
+# belong to the dying, and may as well be the drift of statistics of living cgroups full of cache. Bounded in
+# directories.
+
+MOST_DIRECTORIES = 2_000
+MOST_PARENTS = 8
+SMALLEST_BYTES = 64 << 10
+"""Below this the difference between a directory and its children is the drift of two readings."""
+
+
+def named_survivors(hierarchy: Hierarchy, paths: Iterable[str], ending: Collection[str] = ()) -> list[Parent]:
+    """Surviving parents of these paths of the ledger, those that hold most first."""
+    found: dict[str, Parent] = {}
+    for path in paths:
+        if path.startswith("/") and (parent := surviving_parent(hierarchy, path, ending)) is not None:
+            found[parent.path] = parent
+    held = [parent for parent in found.values() if parent.path == "/" or _holds(parent)]
+    return sorted(held, key=lambda parent: -_bytes(parent))[:MOST_PARENTS]
+
+
+def candidate_survivors(hierarchy: Hierarchy) -> list[Parent]:
+    """Places to look at, those that hold most first; nothing may be done to them for that."""
+    found = {parent.path: parent for parent in (*_counted(hierarchy), *_measured(hierarchy))}
+    held = [parent for parent in found.values() if _bytes(parent) > 0]
+    return sorted(held, key=lambda parent: -_bytes(parent))[:MOST_PARENTS]
+
+
+def _counted(hierarchy: Hierarchy) -> Iterator[Parent]:
+    if hierarchy.version != 2 or hierarchy.mount is None:
+        return
+    for path, _ in cgroup_dying.own_dying(hierarchy.mount, MOST_DIRECTORIES)[:MOST_PARENTS]:
+        if (place := directory(hierarchy, path)) is not None:
+            yield parent_at(hierarchy, path, place)
+
+
+def _measured(hierarchy: Hierarchy) -> Iterator[Parent]:
+    if hierarchy.version != 1 or hierarchy.mount is None:
+        return
+    walk = cgroup_census.walk_directories(hierarchy.mount, per_second=None)
+    for number, (_, path) in enumerate(walk):
+        if number >= MOST_DIRECTORIES:
+            return
+        if path != "/" and (place := directory(hierarchy, path)) is not None:
+            parent = parent_at(hierarchy, path, place)
+            if _bytes(parent) >= SMALLEST_BYTES:
+                yield parent
+
+
+def _bytes(parent: Parent) -> int:
+    return 0 if parent.held is None else parent.held.file_bytes + parent.held.shmem_bytes
+
+
+def _holds(parent: Parent) -> bool:
+    """Whether anything is there to be released; not known counts as yes."""
+    return parent.held is None or _bytes(parent) > 0

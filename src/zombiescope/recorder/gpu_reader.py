@@ -24,15 +24,17 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from zombiescope.base import confinement
 from zombiescope.base import helper as _helper
-from zombiescope.kernel.nvml import MOST_GPUS, Library, NvmlError
+from zombiescope.kernel import cgroup_namespace, process
+from zombiescope.kernel.cgroup_path import Owner
+from zombiescope.kernel.nvml import MOST_GPUS, MOST_PROCESSES, GpuProcess, Library, NvmlError
+from zombiescope.node.containers.runtimes import verified_owner
 from zombiescope.recorder.clock import WallClock
 from zombiescope.recorder.gpu_device import LOST, RESET_REQUIRED, WatchedGpu
-from zombiescope.recorder.gpu_pace import COUNTERS, FIGURES, SAMPLES, Pace
-from zombiescope.recorder.gpu_tenants import Tenants
 from zombiescope.recorder.reader_pipe import BEAT, rss_bytes, say
 from zombiescope.store import schema
 
@@ -180,6 +182,141 @@ def main(arguments: Iterable[str]) -> int:
     with suppress(BrokenPipeError, KeyboardInterrupt):
         run(reader)
     return 0
+
+
+# --- tenants ----------------------------------------------------------------------------------------------------------
+# Which processes are on which GPU: who came, who left, whose memory there changed much; rows of `gpu_processes`.
+#
+# The driver knows pids of the host; who they are is read from /proc while they live. A pid that /proc does not know is
+# gone already, or we do not see the host's processes: only if the driver names it twice it is a row, without a name.
+# Bounded: 64 processes of each GPU.
+
+MUCH_BYTES = 256 << 20
+MOST_TEXT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    gpu: int
+    pid: int
+    start_ticks: int | None
+    memory_bytes: int | None
+    comm: str | None = None
+    cgroup: str | None = None
+    unit: str | None = None
+    container: str | None = None
+    pod: str | None = None
+    ended: int = 0
+
+    def row(self, now_us: int) -> tuple[Any, ...]:
+        return (now_us, *(getattr(self, name) for name in schema.GPU_PROCESSES.names[1:]))
+
+
+class Tenants:
+    """Of one GPU."""
+
+    def __init__(self, gpu: int, root: str = "/") -> None:
+        self._gpu = gpu
+        self._root = root
+        self._known: dict[int, Tenant] = {}
+        self._strangers: set[int] = set()
+
+    def update(self, found: Iterable[GpuProcess]) -> list[Tenant]:
+        """What changed since the last call; those that left have `ended` 1."""
+        here = {one.pid: one for one in list(found)[:MOST_PROCESSES]}
+        changed = [self._left(pid) for pid in list(self._known) if pid not in here]
+        strangers: set[int] = set()
+        for one in here.values():
+            stat = process.read_stat(one.pid, self._root)
+            known = self._known.get(one.pid)
+            if stat is None and known is None and one.pid not in self._strangers:
+                strangers.add(one.pid)  # it left just now, or /proc is not the host's: the next look says
+                continue
+            ticks = None if stat is None else stat.start_time_ticks
+            if known is not None and ticks is not None and known.start_ticks != ticks:
+                changed.append(self._left(one.pid))  # another process has its number now
+                known = None
+            if known is None:
+                changed.append(self._came(one, ticks))
+            elif _much(known.memory_bytes, one.memory_bytes):
+                self._known[one.pid] = replace(known, memory_bytes=one.memory_bytes)
+                changed.append(self._known[one.pid])
+        self._strangers = strangers | (self._strangers & here.keys())
+        return changed
+
+    def any_lives(self) -> bool:
+        """Whether a process that was on it is still there: a GPU that has to be reset answers no questions about it."""
+        return any(process.read_stat(pid, self._root) is not None for pid in self._known)
+
+    def _left(self, pid: int) -> Tenant:
+        return replace(self._known.pop(pid), ended=1)
+
+    def _came(self, one: GpuProcess, ticks: int | None) -> Tenant:
+        found = None if ticks is None else process.read(one.pid, self._root, cmdline=False)
+        path = None if found is None else _cgroup(found)
+        who = Owner() if path is None else verified_owner(path, cgroup_namespace.node_root(self._root))
+        comm = None if found is None else found.comm
+        tenant = Tenant(self._gpu, one.pid, ticks, one.memory_bytes, comm, path, who.unit, who.container, who.pod_uid)
+        self._known[one.pid] = tenant
+        return tenant
+
+
+def _cgroup(found: process.Process) -> str | None:
+    """Of its paths in several hierarchies the one that says most; a path that nobody could have meant is none."""
+    longest = found.systemd_cgroup or max(found.cgroups.values(), key=len, default=None)
+    return None if longest is None or len(longest) > MOST_TEXT else longest
+
+
+def _much(before: int | None, now: int | None) -> bool:
+    if before is None or now is None:
+        return before is not now
+    return abs(now - before) > max(MUCH_BYTES, before // 10)
+
+
+# --- pace -------------------------------------------------------------------------------------------------------------
+# How often the GPUs are asked: rarely enough that it costs ALLOWED of a core, whatever a question costs on this node.
+#
+# Samples wait in the driver for 14 s, so they are asked for every 5 s, at most 10; clocks and temperatures every 10 s,
+# at most 60; slow counters every minute, at most every ten. What rounds of each kind cost is measured, and where all of
+# them together would cost more than is allowed all become rarer.
+
+ALLOWED = 0.002
+"""Of a core, for up to 8 GPUs; an eighth of it for each one more."""
+SAMPLES, FIGURES, COUNTERS = "samples", "figures", "counters"
+EVERY_S = {SAMPLES: (5.0, 10.0), FIGURES: (10.0, 60.0), COUNTERS: (60.0, 600.0)}
+"""At the most often, at the least often."""
+_NEW = 0.3
+
+
+@dataclass(slots=True)
+class Pace:
+    gpus: int
+    cost_s: dict[str, float] = field(default_factory=dict)
+    due_s: dict[str, float] = field(default_factory=dict)
+
+    def due(self, now_s: float) -> list[str]:
+        return [kind for kind in EVERY_S if now_s >= self.due_s.get(kind, now_s)]
+
+    def asked(self, kind: str, now_s: float, cost_s: float) -> None:
+        """A round of this kind was asked at that time, and cost so much CPU."""
+        before = self.cost_s.get(kind)
+        self.cost_s[kind] = cost_s if before is None else before + _NEW * (cost_s - before)
+        self.due_s[kind] = now_s + self.every_s(kind)
+
+    def every_s(self, kind: str) -> float:
+        often, rare = EVERY_S[kind]
+        return min(rare, often * max(1.0, self.load() / self.allowed))
+
+    def load(self) -> float:
+        """What it would cost, as a share of a core, if all were asked as often as can be."""
+        return sum(cost_s / EVERY_S[kind][0] for kind, cost_s in self.cost_s.items())
+
+    @property
+    def allowed(self) -> float:
+        return ALLOWED * max(1.0, self.gpus / 8)
+
+    def wait_s(self, now_s: float) -> float:
+        return max(0.0, min(self.due_s.values(), default=now_s) - now_s)
 
 
 if __name__ == "__main__":

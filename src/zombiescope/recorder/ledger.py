@@ -14,18 +14,67 @@ path until a record tells their id.
 
 Bounded: at most MAX_IDS cgroups are followed one by one and at most MAX_LINES paths have a line of their own; what
 does not fit is summed in the line of the tail, whose path is "". Whoever makes ever new names cannot take all lines
-(line_room.py)."""
+(the section on room)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import astuple, dataclass, field
 from heapq import nlargest
+from math import log
 from typing import Any
 
 from zombiescope._native import IdMap
-from zombiescope.recorder.distinct import Distinct
-from zombiescope.recorder.line_room import LineRoom
+
+# --- how many different names -----------------------------------------------------------------------------------------
+# How many different texts there were, in little memory: exact up to EXACT of them, then an estimate.
+#
+# Of the first few the hashes are kept. After that a bit of BITS is set for each, and how many bits are still free tells
+# how many there were (linear counting): 2 kB, about 1% off at ten thousand and 3% at a hundred thousand.
+
+EXACT = 64
+BITS = 1 << 14
+
+
+class Distinct:
+    __slots__ = ("_bits", "_few", "_set", "before")
+
+    def __init__(self) -> None:
+        self._few: set[int] = set()
+        self._bits: bytearray | None = None
+        self._set = 0
+        self.before = 0
+        """Counted by somebody else, earlier."""
+
+    def add(self, text: str) -> None:
+        number = hash(text)
+        if self._bits is None:
+            self._few.add(number)
+            if len(self._few) <= EXACT:
+                return
+            self._bits = bytearray(BITS // 8)
+            for one in self._few:
+                self._mark(one)
+            self._few.clear()
+        self._mark(number)
+
+    def _mark(self, number: int) -> None:
+        assert self._bits is not None
+        place, bit = number % BITS // 8, 1 << (number & 7)
+        if not self._bits[place] & bit:
+            self._bits[place] |= bit
+            self._set += 1
+
+    @property
+    def count(self) -> int:
+        if self._bits is None:
+            return self.before + len(self._few)
+        free = max(1, BITS - self._set)
+        return self.before + round(BITS * log(BITS / free))
+
+
+# --- ledger -----------------------------------------------------------------------------------------------------------
 
 MAX_IDS = 1 << 18
 MAX_LINES = 2048
@@ -347,3 +396,52 @@ class Ledger:
 
 def _hash(path: str) -> int:
     return hash(path) & 0x7FFF_FFFF_FFFF_FFFF
+
+
+# --- room for another line --------------------------------------------------------------------------------------------
+# Which paths have a line of the ledger to themselves: so that whoever makes ever new names does not take all lines.
+#
+# Below one directory MAX_SIBLINGS names have lines, further ones share "directory/*"; and below one top directory there
+# are half of all lines at most, what is more goes to the tail.
+
+MAX_SIBLINGS = 256
+MAX_DEPTH = 32
+"""Parts of a path that a line's name has at most."""
+
+
+class LineRoom:
+    def __init__(self, lines: int) -> None:
+        self._most_below_top = max(1, lines // 2)
+        self._names: set[str] = set()
+        self._siblings: Counter[str] = Counter()
+        self._below_top: Counter[str] = Counter()
+
+    def family(self, name: str) -> str:
+        """The name under which a new path is counted: its own, or that of all further ones in a directory."""
+        place, *parts = name.split("/", MAX_DEPTH)
+        for part in parts[: MAX_DEPTH - 1]:
+            own = f"{place}/{part}"
+            is_full = own not in self._names and self._siblings[place] >= MAX_SIBLINGS
+            place = f"{place}/*" if is_full else own
+        return place
+
+    def is_used_up(self, name: str) -> bool:
+        """Whether its top directory has had its share."""
+        return self._below_top[_top(name)] >= self._most_below_top
+
+    def add(self, name: str) -> None:
+        self._names.add(name)
+        self._siblings[name.rpartition("/")[0]] += 1
+        self._below_top[_top(name)] += 1
+
+    def remove(self, name: str) -> None:
+        self._names.discard(name)
+        for counts, key in ((self._siblings, name.rpartition("/")[0]), (self._below_top, _top(name))):
+            counts[key] -= 1
+            if counts[key] <= 0:
+                del counts[key]
+
+
+def _top(name: str) -> str:
+    """The first directory of a path."""
+    return name.split("/", 2)[1] if name.startswith("/") else name

@@ -1,7 +1,7 @@
 """Tasks that wait: when to look, what to write down, whom to tell.
 
 Looking is the helper's (wait_helper.py); nothing here reads what can hang. It looks at once when something calls for it
-(wait_suspicion.py), again after 5 s, because only two looks tell who does not move, and after another 5, then every
+(below), again after 5 s, because only two looks tell who does not move, and after another 5, then every
 10 s while somebody is stuck, and more rarely where nobody is (a thousandth of a core). File servers and FUSE daemons
 are looked at every 30 s where there are any, without the tasks; where there are none the helper ends after a minute,
 and is asked again after five, or when something is mounted.
@@ -9,19 +9,22 @@ and is asked again after five, or when something is mounted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from zombiescope.kernel import loadavg
+from zombiescope.kernel.procfile import ProcFile, at
 from zombiescope.recorder.mount_watch import MountWatch
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.sources.disks import Disks
 from zombiescope.recorder.tick import Tick
-from zombiescope.recorder.wait_hangs import Hangs
 from zombiescope.recorder.wait_process import WaitProcess
-from zombiescope.recorder.wait_suspicion import WaitSuspicion
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
 from zombiescope.store.event import Event
+from zombiescope.store.hangs import hangs, thing
 
 SOURCE = "waiting tasks"
 FUSECTL = "FUSE requests"
@@ -191,3 +194,131 @@ def _row(now_us: int, since_us: int, each: Answer) -> tuple[Any, ...]:
 
 def _mount(each: Answer) -> tuple[Any, ...]:
     return tuple(each.get(name) for name in ("kind", "source", "point", "device", "waiting", "answered", "resent"))
+
+
+# --- when a look is worth it ------------------------------------------------------------------------------------------
+# Whether somebody may be waiting who does not come back: from numbers that are there anyway, at every tick.
+#
+# blocked   procs_blocked: tasks that wait for a disk or a page load      the load average rises above what runs: it
+# alone counts every task in state D, also those that wait for NFS, a           lock or a driver, whom neither
+# procs_blocked nor PSI nor iowait knows disk      a disk has requests and completes none remote    a file server or
+# FUSE daemon stood still at the helper's last look
+
+BLOCKED_TICKS = 3
+STALLED_S = 3.0
+LOAD_S = 15.0
+_KEPT: float = 0.92 ** (LOAD_S / 5)  # exp(-5 s / 60 s) of the average is kept every five seconds
+LEAST_WAITING = 0.7
+LEAST_OF_RUNNING = 0.25
+"""What runs changes all the time, and the more the more it is."""
+
+
+class WaitSuspicion:
+    def __init__(self, root: str = "/") -> None:
+        self._load = ProcFile(at(root, "proc/loadavg"))
+        self._blocked = 0
+        self._past: deque[tuple[int, float, int]] = deque(maxlen=64)
+
+    def reasons(self, tick: Tick, stalled_s: float) -> set[str]:
+        blocked = tick.stat.procs_blocked if tick.stat is not None else None
+        self._blocked = self._blocked + 1 if blocked else 0
+        found = set()
+        if self._blocked >= BLOCKED_TICKS:
+            found.add("blocked")
+        if stalled_s >= STALLED_S:
+            found.add("disk")
+        if self._waiting(tick):
+            found.add("load")
+        return found
+
+    def _waiting(self, tick: Tick) -> bool:
+        """Tasks that the load average counts and that do not run: what was added to it in the last 15 s."""
+        data = self._load.read()
+        load = loadavg.parse(data) if data is not None else None
+        running = tick.stat.procs_running if tick.stat is not None else None
+        if load is None or running is None:
+            return False
+        self._past.append((tick.wall_us, load.load1, max(0, running - 1)))  # we run
+        while self._past and tick.wall_us - self._past[0][0] > LOAD_S * 1e6:
+            before = self._past.popleft()
+            if tick.wall_us - before[0] > 2 * LOAD_S * 1e6:
+                continue
+            active = (load.load1 - before[1] * _KEPT) / (1 - _KEPT)
+            mean = sum(one[2] for one in self._past) / max(1, len(self._past))
+            return active - mean >= max(LEAST_WAITING, LEAST_OF_RUNNING * mean)
+        return False
+
+    def close(self) -> None:
+        self._load.close()
+
+
+# --- hangs ------------------------------------------------------------------------------------------------------------
+# What hangs now, as the recorder tells it: an event when tasks have waited too long, and one when they go on.
+#
+# The rule is that of the diagnosis (store/hangs.py); this only remembers what was told.
+
+KIND = "tasks_wait"
+MOST = 64
+OVER_US = 25_000_000
+"""Not found again for this long: two looks and more."""
+
+
+@dataclass(slots=True)
+class Hang:
+    what: str
+    since_us: int
+    last_us: int
+    tasks: int
+    comms: tuple[str, ...]
+    fields: dict[str, Any]
+    told: bool = False
+
+    def text(self) -> str:
+        who = f"{self.tasks} tasks wait" if self.tasks != 1 else f"{self.comms[0]} waits"
+        named = f" ({', '.join(self.comms)})" if self.tasks != 1 else ""
+        return f"{who} for {self.what} since {(self.last_us - self.since_us) / 1e6:.0f} s{named}"
+
+
+class Hangs:
+    def __init__(self) -> None:
+        self._known: dict[str, Hang] = {}
+
+    @property
+    def any(self) -> bool:
+        return bool(self._known)
+
+    @property
+    def now(self) -> list[str]:
+        return list(self._known)
+
+    def look(self, now_us: int, tasks: list[dict[str, Any]]) -> None:
+        """What the helper found at one look."""
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for each in tasks:
+            moves, is_kernel = each.get("moves"), bool(each.get("kernel_thread"))
+            if hangs(each.get("kind"), float(each["age_s"]), moves, kernel_thread=is_kernel):
+                groups.setdefault(thing(each.get("kind"), each.get("resource")), []).append(each)
+        for what, alike in list(groups.items())[:MOST]:
+            self._note(now_us, what, alike)
+
+    def _note(self, now_us: int, what: str, alike: list[dict[str, Any]]) -> None:
+        first = alike[0]
+        since_us = now_us - int(max(float(each["age_s"]) for each in alike) * 1e6)
+        comms = tuple(sorted({str(each["comm"]) for each in alike}))[:4]
+        fields = {"resource": first.get("resource"), "waits_for": first.get("kind"), "wchan": first.get("wchan")}
+        count = max(len(alike), int(first.get("alike") or 0))
+        known = self._known.get(what)
+        told, since_us = (known.told, min(known.since_us, since_us)) if known else (False, since_us)
+        self._known[what] = Hang(what, since_us, now_us, count, comms, fields, told)
+
+    def events(self, now_us: int) -> Iterator[Event]:
+        for what, hang in list(self._known.items()):
+            if not hang.told:
+                hang.told = True
+                fields = {**hang.fields, "tasks": hang.tasks, "since_us": hang.since_us}
+                yield Event(now_us, KIND, "recorder", "warning", hang.text(), fields)
+            elif now_us - hang.last_us > OVER_US:
+                del self._known[what]
+                lasted_s = (hang.last_us - hang.since_us) / 1e6
+                text = f"nobody waits for {what} any more, after {lasted_s:.0f} s or some more"
+                yield Event(now_us, KIND, "recorder", "info", text, hang.fields)

@@ -16,8 +16,8 @@ from zombiescope.questions.window import WHOLE, WindowQuestion
 from zombiescope.store.reader import Recording
 from zombiescope.web.held_recording import HeldRecording
 from zombiescope.web.recordings import Recordings
+from zombiescope.web.refusal import Refusal
 from zombiescope.web.response_cache import Representation, ResponseCache
-from zombiescope.web.turnstile import Turnstile
 
 Make = Callable[[HeldRecording, Recording], Any]
 """Columns, an answer, or JSON."""
@@ -56,8 +56,8 @@ class Responder:
         self.recordings = recordings
         self._cache = ResponseCache()
         self._long: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._quick_turns = Turnstile(QUICK, QUICK_WAITING)
-        self._long_turns = Turnstile(LONG, LONG_WAITING)
+        self._quick_turns = ConcurrencyLimit(QUICK, QUICK_WAITING)
+        self._long_turns = ConcurrencyLimit(LONG, LONG_WAITING)
 
     @contextmanager
     def apart(self, rec: str | None) -> Iterator[Recording]:
@@ -142,3 +142,29 @@ def _names(dependant: Any) -> Iterator[str]:
     yield from (field.alias for field in dependant.query_params)
     for each in dependant.dependencies:
         yield from _names(each)
+
+
+# --- concurrency limit ------------------------------------------------------------------------------------------------
+# How much work is done at once: what would wait in a line that is too long is refused at once.
+#
+# Requests are answered by some forty threads. Without a bound, questions that take seconds would hold all of them, and
+# the page itself would wait behind them.
+
+
+class ConcurrencyLimit:
+    """Lets `working` in at a time and `waiting` more stand in line."""
+
+    def __init__(self, working: int, waiting: int) -> None:
+        self._places = threading.BoundedSemaphore(working + waiting)
+        self._work = threading.BoundedSemaphore(working)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Raises Refusal when the line is full."""
+        if not self._places.acquire(blocking=False):
+            raise Refusal(503, "too many requests at once", "ask again in a moment")
+        try:
+            with self._work:
+                yield
+        finally:
+            self._places.release()

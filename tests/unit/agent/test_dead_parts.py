@@ -33,7 +33,7 @@ from zombiescope.agent.part_watch import QUIET_S, PartChange, PartWatch
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_part
-from zombiescope.agent.webhook.outbox import Outbox
+from zombiescope.agent.webhook.part import Outbox
 from zombiescope.base.feed import Feed
 from zombiescope.base.missing import Missing
 from zombiescope.node.cluster.node_events import NodeEvents

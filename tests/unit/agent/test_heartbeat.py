@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.agent import heartbeat
+from zombiescope.agent import services
 from zombiescope.agent.health import Health
-from zombiescope.agent.heartbeat import Heartbeat
 from zombiescope.agent.node_parts import SERVICES
+from zombiescope.agent.services import Heartbeat
 from zombiescope.store import health
 from zombiescope.store.health import Part
 
@@ -79,7 +79,7 @@ def test_a_runtime_directory_that_cannot_be_written_is_logged_once(tmp_path: Pat
     runtime.rmdir()
     said: list[str] = []
     made = Heartbeat(tmp_path, Health(said.append), said.append)
-    for _ in range(2 * heartbeat.SAY_AFTER):
+    for _ in range(2 * services.SAY_AFTER):
         made._published_s -= health.EVERY_S
         made.publish()
     assert said == [f"no heartbeat of the services in {runtime}: No such file or directory"]

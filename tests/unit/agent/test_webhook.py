@@ -23,8 +23,7 @@ from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS, NEVER
-from zombiescope.agent.webhook.outbox import MOST, TOGETHER, Outbox
-from zombiescope.agent.webhook.part import SENT, WebhookSection, WebhookService, services
+from zombiescope.agent.webhook.part import MOST, SENT, TOGETHER, Outbox, WebhookSection, WebhookService, services
 from zombiescope.store import health
 from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 

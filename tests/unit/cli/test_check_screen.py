@@ -18,8 +18,8 @@ from zombiescope.audit.surroundings.defunct import Defunct, Parent
 from zombiescope.audit.surroundings.quotas import Throttled
 from zombiescope.base.missing import Missing
 from zombiescope.cli.check.document import document
-from zombiescope.cli.check.progress import picture
 from zombiescope.cli.check.screen import compose
+from zombiescope.cli.check.window import picture
 from zombiescope.diagnosis.check.check import Audited, Check
 from zombiescope.diagnosis.check.examine import examine
 from zombiescope.query.recent import Recent

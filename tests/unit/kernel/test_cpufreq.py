@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zombiescope.kernel import cpufreq, host
-from zombiescope.recorder.hardware_process import has_hardware
+from zombiescope.recorder.hardware import has_hardware
 from zombiescope.recorder.hardware_reader import HardwareReader
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from zombiescope.recorder import compactor as compactor_module
 from zombiescope.recorder import doctor_process
-from zombiescope.recorder.child import ChildProcess, Ended
-from zombiescope.recorder.compactor import Compactor
+from zombiescope.recorder.compactor import ChildProcess, Compactor, Ended
 
 MODULE = "zombiescope_child_of_a_test"
 DEADLINE_S = 20.0

@@ -20,10 +20,10 @@ import pytest
 from tests.helpers import rdma_tree
 from tests.helpers.nvml_stand_in import StandIn
 
-from zombiescope.recorder.child import ChildProcess
+from zombiescope.recorder.compactor import ChildProcess
 from zombiescope.recorder.doctor_process import DoctorProcess
 from zombiescope.recorder.gpu_process import GpuReaderProcess
-from zombiescope.recorder.hardware_process import HardwareProcess
+from zombiescope.recorder.hardware import HardwareProcess
 from zombiescope.recorder.heartbeats import KIND, Heartbeats
 from zombiescope.recorder.page import PageProcess, PageSettings
 from zombiescope.recorder.piped_process import PipedProcess

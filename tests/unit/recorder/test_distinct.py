@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from zombiescope.recorder.distinct import EXACT, Distinct
+from zombiescope.recorder.ledger import EXACT, Distinct
 
 
 @pytest.mark.parametrize("count", [0, 1, 25, EXACT])

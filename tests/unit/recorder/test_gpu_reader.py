@@ -17,11 +17,8 @@ from zombiescope.base import python as _python
 from zombiescope.kernel.nvml import GpuProcess, Library
 from zombiescope.recorder import gpu_device, gpu_reader
 from zombiescope.recorder.clock import WallClock
-from zombiescope.recorder.gpu_device import WatchedGpu
-from zombiescope.recorder.gpu_pace import COUNTERS, EVERY_S, FIGURES, SAMPLES, Pace
-from zombiescope.recorder.gpu_reader import GpuReader
-from zombiescope.recorder.gpu_seconds import LATE_US, SecondBook
-from zombiescope.recorder.gpu_tenants import Tenants
+from zombiescope.recorder.gpu_device import LATE_US, SecondBook, WatchedGpu
+from zombiescope.recorder.gpu_reader import COUNTERS, EVERY_S, FIGURES, SAMPLES, GpuReader, Pace, Tenants
 from zombiescope.store import schema
 
 NOW_US = 1_760_000_000_000_000

@@ -12,8 +12,7 @@ import pytest
 from tests.helpers import rdma_tree
 
 from zombiescope.kernel.infiniband_counters import FULL
-from zombiescope.recorder.hardware import READER, REFUSAL, REFUSED, Hardware
-from zombiescope.recorder.hardware_process import STUCK_S, HardwareProcess, has_hardware
+from zombiescope.recorder.hardware import READER, REFUSAL, REFUSED, STUCK_S, Hardware, HardwareProcess, has_hardware
 from zombiescope.recorder.hardware_reader import HardwareReader, PortCounters
 from zombiescope.recorder.heartbeats import Heartbeats
 from zombiescope.recorder.sources import Sources

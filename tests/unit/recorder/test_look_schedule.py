@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from zombiescope.recorder.alarm import Alarm
-from zombiescope.recorder.look_budget import MOST_US, RATIO
-from zombiescope.recorder.look_schedule import MOST, OVER_US, LookAnswer
+from zombiescope.recorder.look_schedule import MOST, MOST_US, OVER_US, RATIO, LookAnswer
 
 SECOND = 1_000_000
 START = 1_700_000_000 * SECOND

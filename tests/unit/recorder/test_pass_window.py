@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from zombiescope.recorder.doctor import Doctor
+from zombiescope.recorder.doctor import QUICK_US, SLOW_US, WINDOWS_US, Doctor, PassWindow
 from zombiescope.recorder.doctor_process import DoctorProcess
-from zombiescope.recorder.pass_window import QUICK_US, SLOW_US, WINDOWS_US, PassWindow
 
 MODULE = "zombiescope_standby_of_a_test"
 SECOND_US = 1_000_000

@@ -14,7 +14,7 @@ from tests.unit.recorder.test_pythons import Rows
 
 from zombiescope.kernel import process
 from zombiescope.recorder.python_target import Target
-from zombiescope.recorder.ranks import AGAIN_US, MOST, RankTracker
+from zombiescope.recorder.pythons import AGAIN_US, MOST, RankTracker
 from zombiescope.store import schema
 from zombiescope.symbols.python.walk import Tally
 

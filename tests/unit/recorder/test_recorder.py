@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.replay import IDLE, Replay, Runs, Task
 
 from zombiescope.kernel import pstore
-from zombiescope.recorder.child import ChildProcess
+from zombiescope.recorder.compactor import ChildProcess
 from zombiescope.recorder.ledger import Ledger
 from zombiescope.recorder.recorder import Recorder
 from zombiescope.recorder.stage import Stage

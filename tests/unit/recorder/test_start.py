@@ -15,7 +15,7 @@ from zombiescope.kernel import cpu, hypervisor, kconfig
 from zombiescope.kernel.ethtool import Ethtool
 from zombiescope.recorder import __main__ as process
 from zombiescope.recorder import cgroups, node, parts, priority, rings
-from zombiescope.recorder.child import ChildProcess
+from zombiescope.recorder.compactor import ChildProcess
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.cores import Cores
 from zombiescope.recorder.counters import Counters

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from zombiescope.recorder.child import Ended
+from zombiescope.recorder.compactor import Ended
 from zombiescope.recorder.config import RecorderConfig
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.upkeep import RETENTION_US, Upkeep

@@ -13,16 +13,13 @@ import pytest
 from tests.helpers.source_bench import SourceBench
 
 from zombiescope.kernel.stat import Stat
-from zombiescope.recorder import wait_process, wait_scan
+from zombiescope.recorder import wait_helper, wait_process
 from zombiescope.recorder.sources import Sources
 from zombiescope.recorder.sources.disks import Disks
 from zombiescope.recorder.tick import Tick
-from zombiescope.recorder.wait_hangs import Hangs
-from zombiescope.recorder.wait_helper import WaitHelper
+from zombiescope.recorder.wait_helper import TaskScan, WaitHelper
 from zombiescope.recorder.wait_process import WaitProcess
-from zombiescope.recorder.wait_scan import TaskScan
-from zombiescope.recorder.wait_suspicion import WaitSuspicion
-from zombiescope.recorder.waits import Waits
+from zombiescope.recorder.waits import Hangs, Waits, WaitSuspicion
 from zombiescope.store import schema
 from zombiescope.store.batch import Batch
 
@@ -129,7 +126,7 @@ def test_looks_that_are_too_close_say_nothing(tree: Tree) -> None:
 
 
 def test_a_walk_that_is_too_long_goes_on_at_the_next_look(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait_scan, "MOST_TASKS", 3)
+    monkeypatch.setattr(wait_helper, "MOST_TASKS", 3)
     for pid in range(31, 37):
         tree.task(pid)
     scan = TaskScan(str(tree.root))

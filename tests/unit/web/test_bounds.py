@@ -17,8 +17,8 @@ from tests.helpers.page_server import PageServer
 from zombiescope.web.endpoints.export import MOST_DOWNLOADS, _Downloads, _pieces
 from zombiescope.web.follower import MOST_WAITING, Follower, Watcher
 from zombiescope.web.refusal import Refusal
+from zombiescope.web.responder import ConcurrencyLimit as Turnstile
 from zombiescope.web.response_cache import Representation, ResponseCache
-from zombiescope.web.turnstile import Turnstile
 
 
 def answer(body: bytes = b"{}") -> Representation:

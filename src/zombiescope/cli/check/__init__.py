@@ -1,7 +1,6 @@
 """`zombiescope check`: ten seconds of this node on one screen.
 
 window.py       a private recorder for the window, and what is watched beside it
-progress.py     what a person sees meanwhile
 screen.py       the page: the verdict, the panels, how they share the room
 panels.py       one panel per subject
 core_strips.py  the panel of the cores

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from zombiescope.node.cluster import pod
-from zombiescope.node.cluster.ray_object import RAY_CLUSTER, RAY_JOB, RayObject, changes, parse
-from zombiescope.node.cluster.ray_watch import wanted
+from zombiescope.node.cluster.ray_watch import RAY_CLUSTER, RAY_JOB, RayObject, changes, parse, wanted
 
 NOW_US = 1_800_000_000_000_000
 
