@@ -171,6 +171,7 @@ def configure(node: Node, config: str = CONFIG) -> None:
     node.put("/etc/cni/net.d/10-lab.conflist", json.dumps(NETWORK))
     node.put(PLACE, CLIENT)
     node.put("/pod/os-release", OS_RELEASE)
+    node.shell("test -e /etc/resolv.conf || touch /etc/resolv.conf")  # containerd copies it into each pod
 
 
 def load_images(node: Node, place: Path) -> None:
