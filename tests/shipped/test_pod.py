@@ -71,7 +71,7 @@ NODES = {"debian": debian, "ubuntu": ubuntu_node.booted}
 @pytest.fixture(scope="module", params=sorted(NODES))
 def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabNode]:
     with NODES[request.param]() as made:
-        made.shell("ip link set eth0 up; ip link set lo up")
+        made.shell("ip link set eth0 up; ip link set lo up; mkdir -p /opt/cni; ln -sfn /usr/lib/cni /opt/cni/bin")
         # A node on which only the pod is installed has the distribution's own setting.
         made.shell(
             "sysctl --quiet --write kernel.perf_event_paranoid=$(grep -q ubuntu /etc/os-release && echo 4 || echo 3)"
