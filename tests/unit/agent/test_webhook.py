@@ -18,12 +18,13 @@ import pytest
 from zombiescope.agent import parts
 from zombiescope.agent.config.setting import Duration
 from zombiescope.agent.health import Health
-from zombiescope.agent.post import Outcome, is_address, post
+from zombiescope.agent.post import Outcome, post
 from zombiescope.agent.service import Context
 from zombiescope.agent.tally import Tally
 from zombiescope.agent.webhook.alert import of_incident
 from zombiescope.agent.webhook.messages import FORMATS, NEVER
 from zombiescope.agent.webhook.part import MOST, SENT, TOGETHER, Outbox, WebhookSection, WebhookService, services
+from zombiescope.base.http_client import is_address
 from zombiescope.store import health
 from zombiescope.store.health import LIVE_DIAGNOSIS, RECORDER, Part
 

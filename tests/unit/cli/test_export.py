@@ -128,7 +128,8 @@ def test_push_says_what_was_accepted(cli: Cli, written: Written, stand_in: Stand
     assert told["schema"] == "zombiescope.push/1"
     assert (told["accepted"], told["requests"]) == (written.samples, 2)
     assert told["bytes"] == sum(len(asked.body) for asked in stand_in.asked)
-    assert "name=train%7Bnode%3Dlab%2Czone%3Dus-east-1a%7D" in stand_in.asked[0].path
+    assert stand_in.asked[0].path == "/push.v1.PusherService/Push"
+    assert all(name in stand_in.asked[0].body for name in (b"train", b"lab", b"us-east-1a"))
 
 
 def test_push_takes_window_filters_and_the_default_recording(cli: Cli, written: Written, stand_in: StandIn) -> None:

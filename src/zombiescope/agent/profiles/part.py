@@ -9,10 +9,10 @@ from typing import Any
 
 from zombiescope.agent import worker
 from zombiescope.agent.config.setting import Duration, Rule, setting
-from zombiescope.agent.post import is_address
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
 from zombiescope.base import safe_files
+from zombiescope.base.http_client import is_address
 
 MODULE = "zombiescope.query.exports.continuous"
 PEERS = ("pyroscope", "parca", "otlp")

@@ -15,7 +15,7 @@ from zombiescope.agent import node_parts
 from zombiescope.agent.config.setting import Duration, setting
 from zombiescope.agent.incidents import IncidentWatch
 from zombiescope.agent.part_watch import PartChange, PartWatch
-from zombiescope.agent.post import Outcome, is_address, post
+from zombiescope.agent.post import Outcome, post
 from zombiescope.agent.service import Context, Service
 from zombiescope.agent.tally import Family
 from zombiescope.agent.webhook.alert import PART_SEVERITY, RUNBOOKS, Alert, of_incident, of_part, part_of
@@ -23,6 +23,7 @@ from zombiescope.agent.webhook.messages import FORMATS, HOLDS_S
 from zombiescope.base import json as _json
 from zombiescope.base import safe_files
 from zombiescope.base.errors import UserError
+from zombiescope.base.http_client import is_address
 from zombiescope.base.severity import rank
 
 POLL_S = 2.0

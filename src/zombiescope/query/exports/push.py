@@ -26,8 +26,9 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import numpy as np
 
+from zombiescope.base.http_client import Answer
 from zombiescope.query.exports import otlp, pprof
-from zombiescope.query.exports.peer import Peer, PushError, Response
+from zombiescope.query.exports.peer import Peer, PushError
 from zombiescope.query.exports.protobuf import fields, message, text
 from zombiescope.query.exports.samples import ExportSamples, SampleBatch
 
@@ -118,7 +119,7 @@ def _parca(samples: ExportSamples, window: TimeSlice, peer: Peer, name: str, lab
     return len(body)
 
 
-def _check_grpc(peer: Peer, answer: Response) -> None:
+def _check_grpc(peer: Peer, answer: Answer) -> None:
     """gRPC says in trailers whether it worked, whatever HTTP said; gRPC-Web has them at the end of the body."""
     trailers = {key.lower(): value for key, value in answer.headers.items()} | _trailers(answer.body)
     status = trailers.get("grpc-status")
