@@ -146,7 +146,7 @@ def _of_the_scenes(place: Path) -> Documents:
             directory.mkdir()
             incidents = change(row.base(Scene())).diagnose(directory).incidents
             written = [document.incident(each) for each in incidents]
-            found[f"{row.pattern} {name}"] = normalised(written, directory)
+            found[f"{row.pattern} {name}"] = normalised(normalised(written, directory), place)
     return found
 
 

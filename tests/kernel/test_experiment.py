@@ -25,12 +25,15 @@ NAME = "zombiescope-test-experiment"
 # Both outweigh whatever else runs on this machine, so that the victim waits for the hog and for little else.
 FIRST = "import os, time; os.sched_setaffinity(0, {%d}); os.setpriority(os.PRIO_PROCESS, 0, -20)\n"
 VICTIM = FIRST + "while True:\n    time.sleep(0.002)\n    sum(range(20000))"
-HOG = FIRST + """
+HOG = (
+    FIRST
+    + """
 while True:
     end = time.monotonic() + 0.01
     while time.monotonic() < end: pass
     time.sleep(0.01)
 """
+)
 IDLE = "import os, time; os.sched_setaffinity(0, {%d})\nwhile True: time.sleep(0.05)"
 MAKER = """
 import os, sys, time
