@@ -20,9 +20,9 @@ BY_PEOPLE = (
 WITH_A_DIRECTORY = ("diagnosis.standby", "query.exports.continuous", "store.compact", "store.shipping.worker")
 """Children that are given the directory of a recording."""
 CHILDREN = (
-    "agent", "agent.services", "lab.cage", "lab.guest_agent", "lab.supervisor", "recorder", "recorder.gpu_reader",
-    "recorder.hardware_reader", "recorder.python_reader", "recorder.stack_reader", "recorder.wait_helper",
-    "fix.dead_man", "fix.reclaim_worker", "web",
+    "agent", "agent.services", "lab.cage", "lab.guest_agent", "lab.supervisor", "recorder",
+    "recorder.closer_look_reader", "recorder.gpu_reader", "recorder.hardware_reader",
+    "recorder.python_reader", "recorder.stack_reader", "recorder.wait_helper", "fix.dead_man", "fix.reclaim_worker", "web",
 )  # fmt: skip
 """What they are given is not a place to write to."""
 COMMAND_LINE = ("cli.main", "cli.start")

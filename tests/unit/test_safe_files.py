@@ -72,7 +72,7 @@ def test_a_lock_is_never_a_link_and_never_a_second_name_of_another_file(place: P
         safe_files.open_lock(place / "lock")
     (place / "lock").unlink()
     (place / "lock").hardlink_to(treasure)
-    with pytest.raises(UnsafePlaceError, match="not a file of its own"):
+    with pytest.raises(UnsafePlaceError, match="not a regular file with a single name"):
         safe_files.open_lock(place / "lock")
     assert treasure.read_text() == "kept"
 

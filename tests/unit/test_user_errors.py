@@ -19,7 +19,7 @@ ROOMS = (
 )  # fmt: skip
 INTERNAL = {
     "NotMangledError", "NotRustError", "CallFailedError", "NotALeafError", "DamagedError", "TooMuchError", "NvmlError",
-    "StrangeError", "UnsupportedError", "PostponedError",
+    "StrangeError", "UnsupportedError", "PostponedError", "RingMemoryError",
 }  # fmt: skip
 """Answered where they are raised: no text of theirs is shown."""
 

@@ -25,7 +25,7 @@ EXAMPLES = examples(
     "status /data/flight",
     "status --json | jq .cost",
     "status --fail      # exit code 3 if a part has failed",
-    "status --condition any   # one line and exit code 0, 1 or 2, for other tools",
+    "status --condition any   # one line, exit code 0, 1 or 2",
 )
 
 Dir = Annotated[

@@ -60,7 +60,7 @@ class DeadMan:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            made = {**json.loads(frozen.to_json()), **({} if limit_s is None else {"limit_s": limit_s})}
+            made = {**_json.loads(frozen.to_json()), **({} if limit_s is None else {"limit_s": limit_s})}
             self._process.stdin.write(json.dumps(made).encode() + b"\n")
             self._process.stdin.flush()
             ready = select.select([self._process.stdout], [], [], _ANSWER_S)[0]

@@ -16,6 +16,7 @@ from zombiescope.kernel import (
     cpu,
     dentry,
     diskstats,
+    ebs_nvme,
     gpu_driver,
     host,
     hypervisor,
@@ -227,6 +228,8 @@ def _sockets() -> list[bytes]:
 
 TARGETS = (
     Target("waiting-task", waiting_task, lambda: WAITING),
+    Target("ebs-log-page", ebs_nvme.parse, lambda: [ebs_nvme._PAGE.pack(ebs_nvme._MAGIC, *range(11))]),
+    Target("preempt-mode", lambda data: kconfig.parse_debug(data.decode("ascii", "replace")), lambda: [b"none (full)"]),
     Target("proc-diskstats", diskstats.parse, lambda: [DISKS]),
     Target("mount-table", mountinfo.parse, lambda: [MOUNTS]),
     Target("proc-mountstats", mountstats.parse, lambda: [NFS]),

@@ -222,7 +222,7 @@ def test_a_configuration_that_is_newer_than_the_agent_is_used_as_far_as_it_is_kn
         ("metrics: {listen: 127.0.0.1:9400}", [], 0, "nothing is wrong"),
         ("metrics: {listn: x}", [], 1, "agent.yaml:1: metrics.listn: is not known to this version"),
         ("metrics: {listn: x}", ["--strict"], 1, "did you mean metrics.listen?"),
-        ("recorder: {hz: 5000}", [], 1, "agent.yaml:1: recorder.hz: is 5000, out of range; from 1 to 999"),
+        ("recorder: {hz: 5000}", [], 1, "agent.yaml:1: recorder.hz: is 5000, out of range; from 0 to 999"),
     ],
 )
 def test_check_config_says_whether_the_agent_would_start(

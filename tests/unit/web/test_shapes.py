@@ -254,6 +254,8 @@ def of_delays(directory: Path) -> Iterator[Answer]:
     write_segment(directory, node.tables)
     with open_recording(directory) as recording:
         found = delay_documents.answer(recording, DelaysQuestion())
+        lanes = lane_documents.document(recording, Window(START_US, START_US + SECOND, UTC), 100)
+    yield "lanes", schema_of("lanes"), {"schema": "zombiescope.lanes/1", **lanes}
     yield "delays", schema_of("delays"), {"schema": "zombiescope.delays/1", **document_of(found)}
 
 

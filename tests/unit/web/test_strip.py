@@ -92,7 +92,7 @@ def test_columns_are_read_back_and_start_at_multiples_of_eight() -> None:
     for name, array in arrays.items():
         assert found[name].tolist() == array.tolist()
     assert (8 + int.from_bytes(data[4:8], "little")) % 8 == 0
-    with pytest.raises(ValueError, match="no columns"):
+    with pytest.raises(ValueError, match="are not columns"):
         decoded(b"PNG1xxxxxxxx")
 
 

@@ -145,7 +145,7 @@ def test_somebody_restarting_a_service_is_no_unit_restart(signals: Signals) -> N
     signals.send(ActiveState="inactive", SubState="dead")
     signals.starts()
     signals.wait(1_000)
-    assert [(event.kind, event.text) for event in signals.events] == [("unit_state", "crash-loop.service started anew")]
+    assert [(event.kind, event.text) for event in signals.events] == [("unit_state", "crash-loop.service restarted")]
 
 
 def test_reset_failed_sets_the_counter_back(signals: Signals) -> None:
