@@ -22,7 +22,8 @@ WITH_A_DIRECTORY = ("diagnosis.standby", "query.exports.continuous", "store.comp
 CHILDREN = (
     "agent", "agent.services", "lab.cage", "lab.guest_agent", "lab.supervisor", "recorder",
     "recorder.closer_look_reader", "recorder.gpu_reader", "recorder.hardware_reader",
-    "recorder.python_reader", "recorder.stack_reader", "recorder.wait_helper", "fix.dead_man", "fix.reclaim_worker", "web",
+    "recorder.python_reader", "recorder.stack_reader", "recorder.wait_helper", "fix.dead_man",
+    "fix.reclaim_worker", "web",
 )  # fmt: skip
 """What they are given is not a place to write to."""
 COMMAND_LINE = ("cli.main", "cli.start")
