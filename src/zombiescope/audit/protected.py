@@ -16,7 +16,7 @@ _REASONS: dict[str, str] = {
         slurmstepd snap.docker.dockerd snap.lxd.daemon cri-dockerd dockershim
         host-containerd host-containers nodeadm-run
         nodeadm-config etcd kube-apiserver kube-scheduler kube-controller-manager konnectivity-agent
-        pbs pbs_mom pbs_server pbs_sched condor sge_execd gridengine-exec lsfd lsf ray raylet
+        pbs pbs_mom pbs_server pbs_sched condor sge_execd sgeexecd gridengine-exec lsfd lsf ray raylet
         nvidia-container-toolkit""",
     "others reach the node through it": """
         ssh sshd dropbear telnet getty serial-getty console-getty container-getty agetty
