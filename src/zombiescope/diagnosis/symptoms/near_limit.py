@@ -13,7 +13,7 @@ from typing import NamedTuple
 from zombiescope.base.severity import Severity
 from zombiescope.diagnosis.facts import Facts
 from zombiescope.diagnosis.symptom import Detector, Symptom
-from zombiescope.diagnosis.thresholds import LIMIT_FULL_RATIO, SHM_FULL_RATIO
+from zombiescope.diagnosis.thresholds import GAUGE_LATE_US, LIMIT_FULL_RATIO, SHM_FULL_RATIO
 from zombiescope.store.thresholds import NEAR_LIMIT
 
 SHARED_MEMORY = "shared memory"
@@ -49,20 +49,31 @@ def find(facts: Facts) -> Iterator[Symptom]:
 
 
 def _shared_memory(facts: Facts) -> Iterator[Symptom]:
-    """Of the node, and of each container of which it was read."""
-    sizes = facts.gauges("shm", "size_bytes", facts.end_us)
+    """Of the node, and of each container of which it was read. A level holds until the next one is read: the one from
+    before the window counts in it, and the last one for as long as the next may take. A container that ended has
+    none."""
+    sizes, before = (
+        facts.gauges("shm", name, at_us)
+        for name, at_us in (("size_bytes", facts.end_us), ("used_bytes", facts.start_us))
+    )
     for (name, key), (time, used) in facts.readings("shm").items():
         size = sizes.get(key)
-        if name != "used_bytes" or not size or used.max() < SHM_FULL_RATIO * size:
+        if name != "used_bytes" or not size:
             continue
-        full = used >= SHM_FULL_RATIO * size
-        most, container = int(used.max()), None if key == NODE else key
+        levels = [(facts.start_us, before[key])] if key in before else []
+        levels += zip(time.tolist(), used.tolist(), strict=True)
+        full = [number for number, (_, level) in enumerate(levels) if level >= SHM_FULL_RATIO * size]
+        if not full:
+            continue
+        most, container = max(level for _, level in levels), None if key == NODE else key
+        ends = [*(at_us for at_us, _ in levels[1:]), min(levels[-1][0] + GAUGE_LATE_US, facts.end_us)]
+        from_us, to_us = levels[full[0]][0], ends[full[-1]]
         whose = "the node" if container is None else f"the container {_named(facts, key)}"
         much = f"{most / size * 100:.0f}% full: {most / 1e6:,.0f} of {size / 1e6:,.0f} MB"
         text = f"the shared memory (/dev/shm) of {whose} is {much}"
         known = {"what": SHARED_MEMORY, "limit": "size_bytes", "used": most, "most": size, "source": "shm"}
         yield Symptom(
-            DETECTOR, max(facts.start_us, int(time[full][0])), int(time[full][-1]), text, "warning", group=f"shm {key}",
+            DETECTOR, from_us, to_us, text, "warning", group=f"shm {key}",
             facts=known | ({"container": container} if container else {}), subject="memory", cores=frozenset(),
         )  # fmt: skip
 
