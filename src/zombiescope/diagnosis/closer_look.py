@@ -2,8 +2,9 @@
 
 The table `closer_looks` (recorder/closer_looks.py) has a row of each look and one of each call. A look agrees with the
 samples of the incident where the system call in which the hog was sampled is among those that the look followed: then
-it says what the hog did, and the fallback is as sure as what was found (FOUND_OBJECT, FOUND_CALL). A look at something
-else, or one that the process did not live to see the end of, is told and confirms nothing."""
+it says what the hog did, and the fallback is as sure as what was found (CLOSER_LOOK_OBJECT_WEIGHT,
+CLOSER_LOOK_CALL_WEIGHT). A look at something else, or one that the process did not live to see the end of, is told and
+confirms nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +16,14 @@ from zombiescope.diagnosis.case import Case
 from zombiescope.diagnosis.incident import Incident
 from zombiescope.diagnosis.kernel_entry import shown_as, system_call
 from zombiescope.diagnosis.pattern import FALLBACK, Measurement
-from zombiescope.diagnosis.thresholds import CLOSER_LOOK_LATE_US, CLOSER_LOOK_RECENT_US
+from zombiescope.diagnosis.thresholds import (
+    CLOSER_LOOK_CALL_WEIGHT,
+    CLOSER_LOOK_FAILS_PER_S,
+    CLOSER_LOOK_LATE_US,
+    CLOSER_LOOK_LONG_CALL_US,
+    CLOSER_LOOK_OBJECT_WEIGHT,
+    CLOSER_LOOK_RECENT_US,
+)
 from zombiescope.kernel.system_calls import LENGTH, READS, WAITS, WRITES, YIELDS, size_text
 from zombiescope.query.selection import Filters, Selection
 from zombiescope.store import columns
@@ -23,17 +31,13 @@ from zombiescope.store.reader import Recording
 from zombiescope.store.stacks import KERNEL_KINDS
 
 SOURCE = "closer_looks"
-FOUND_OBJECT, FOUND_CALL = 1.0, 0.5
-"""What a look that agrees is worth as a confirmation: more where it says on what the call works."""
 _NO_OBJECT = YIELDS | WAITS | frozenset({"getpid", "getppid", "gettid", "sched_getaffinity", "brk", "uname", "times"})
 """Calls that work on nothing one could name."""
-LONG_CALL_US, FAILS_PER_S = 10_000, 1000
 MOST_CALLERS = 3
 MOST_STACKS = 50
 _LISTS = frozenset({"getdents", "getdents64"})
 _OPENS = frozenset({"open", "openat", "openat2", "creat"})
-_SLOW_US, _SHOWN_US = 1000, 100
-_MEGABYTE = 1 << 20
+_SHOWN_US, _SHOWN_BYTES_PER_S = 100, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +152,8 @@ class Account:
         call = self.call
         if call is None or not self.agrees or call.call in WAITS:
             return False
-        fails = call.failed * 10 >= call.calls * 9 and call.per_s >= FAILS_PER_S
-        return (call.took_us or 0) >= LONG_CALL_US or fails
+        fails = call.failed * 10 >= call.calls * 9 and call.per_s >= CLOSER_LOOK_FAILS_PER_S
+        return (call.took_us or 0) >= CLOSER_LOOK_LONG_CALL_US or fails
 
     @property
     def sentence(self) -> str:
@@ -163,7 +167,7 @@ class Account:
             rate = None if call is None else round(call.per_s, 3)
             return Measurement(fact, rate, "calls/s", SOURCE, "nothing", self.look.begin_us, "closer look")
         known = call.object is not None or call.call in _NO_OBJECT
-        weight = FOUND_OBJECT if known else FOUND_CALL
+        weight = CLOSER_LOOK_OBJECT_WEIGHT if known else CLOSER_LOOK_CALL_WEIGHT
         rate = round(call.per_s, 3)
         return Measurement(fact, rate, "calls/s", SOURCE, "confirms", self.look.begin_us, "closer look", weight=weight)
 
@@ -247,7 +251,7 @@ def sentence(look: CloserLook, call: Followed | None, callers: tuple[str, ...] =
     said = f"{who} {_does(call, many=many)} {rate_text(call.per_s)}"
     if call.took_us is not None and call.took_us >= _SHOWN_US:
         said += f", {_each(call.took_us)} each"
-    if call.bytes_per_s >= _MEGABYTE and call.call not in LENGTH:
+    if call.bytes_per_s >= _SHOWN_BYTES_PER_S and call.call not in LENGTH:
         said += f", {size_text(call.bytes_per_s)} a second"
     if call.calls and call.failed * 10 >= call.calls * 9:
         said += f"; all of them fail ({call.error})" if call.failed == call.calls else f"; most fail ({call.error})"
@@ -276,8 +280,9 @@ def _does(call: Followed, *, many: bool) -> str:
 
 
 def rate_text(per_s: float) -> str:
-    if per_s >= 1.5:
-        return f"{_rounded(per_s):,} times a second"
+    times = _rounded(per_s)
+    if times > 1:
+        return f"{times:,} times a second"
     return f"every {1 / per_s:.1f} s" if per_s > 0 else "once"
 
 

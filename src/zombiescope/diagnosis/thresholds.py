@@ -763,13 +763,24 @@ RANK_COLLECTS_SHARE = 0.3
 RANK_RECLAIMS_SHARE = 0.3
 """share of its samples; chosen: in reclaim for its memory limit, of a rank that is late."""
 EXPERIMENT_LATE_US = 86_400_000_000
-"""An experiment is about an incident of the day before it."""
-CONVICTED_LEAST, ACQUITTED_MOST = 0.98, 0.2
-"""Confidence in a cause whose culprit an experiment convicted, at its p-value of 0.01 at most; or cleared."""
+"""us; chosen: an experiment is about an incident of the day before it."""
+CONVICTED_LEAST = 0.98
+"""confidence; chosen: at least so much in a cause whose culprit an experiment convicted, at its p-value of 0.01 at
+most."""
+ACQUITTED_MOST = 0.2
+"""confidence; chosen: at most so much in a cause whose culprit an experiment cleared."""
 CLOSER_LOOK_RECENT_US = 30_000_000
-"""An incident that ended so long ago is still worth a closer look at its hog."""
+"""us; chosen: an incident that ended so long ago is still worth a closer look at its hog."""
 CLOSER_LOOK_LATE_US = 60_000_000
-"""A closer look is taken after the incident was first seen; of one that was short it comes after its end."""
+"""us; chosen: a closer look is taken after the incident was first seen, so at a short one it comes after its end."""
+CLOSER_LOOK_OBJECT_WEIGHT = 1.0
+"""weight of a confirmation; chosen: of a look that agrees with the samples and says on what the call works."""
+CLOSER_LOOK_CALL_WEIGHT = 0.5
+"""weight of a confirmation; chosen: half, of one that only names the call."""
+CLOSER_LOOK_LONG_CALL_US = 10_000
+"""us; chosen: a call that keeps a core for so long is noticed by others."""
+CLOSER_LOOK_FAILS_PER_S = 1_000
+"""calls a second; chosen: a call that fails so often is tried again and again without a pause."""
 DELAY_TOLD_S = 0.01
 """s; chosen: a task that waited less for a core, in all, was not delayed by anybody in particular: a time slice of the
 scheduler is 3 to 24 ms."""
