@@ -9,7 +9,7 @@ from zombiescope.diagnosis.incident import Actor, Fix
 from zombiescope.diagnosis.pattern import Evidence, Measurement, Pattern
 from zombiescope.diagnosis.symptom import Symptom
 from zombiescope.diagnosis.symptoms.near_limit import SHARED_MEMORY
-from zombiescope.model.plans.step import Step, advice, command
+from zombiescope.model.plans.step import Step, advice, change, command
 
 
 def examine(case: Case) -> Evidence:
@@ -55,7 +55,21 @@ def _steps(full: list[Symptom]) -> Iterator[Step]:
         "PyTorch: fewer workers, smaller prefetch_factor, or torch.multiprocessing.set_sharing_strategy('file_system')"
     )
     if any(not one.facts.get("container") for one in full):
-        yield command("mount -o remount,size=64G /dev/shm", "on the node itself: as large as is safe")
+        yield _grown(max(int(one.facts["most"]) for one in full if not one.facts.get("container")))
+
+
+def _grown(size: int) -> Step:
+    """Of the node's own. With the recorded size as the way back."""
+    look, twice = "findmnt -o OPTIONS /dev/shm", 2 * size
+    return change(
+        f"mount -o remount,size={twice} /dev/shm",
+        f"make the node's /dev/shm twice as large ({twice / 1e6:,.0f} MB), if that much memory is free",
+        touches="the limit of /dev/shm, until the next boot; its files stay",
+        risk="what is in /dev/shm is memory: if it fills up, too, less is left for programs",
+        undo=f"mount -o remount,size={size} /dev/shm",
+        verify=look,
+        part="stop-gap",
+    )
 
 
 PATTERN = Pattern(
@@ -67,6 +81,7 @@ PATTERN = Pattern(
     confirmed_by="The /dev/shm of the node or of a container was at 95% or more.",
     refuted_by="Nothing: the pattern is only considered when /dev/shm is nearly full or a process got SIGBUS.",
     remedy="A larger /dev/shm (--shm-size, an emptyDir of medium Memory), or fewer and smaller batches in flight.",
+    stop_gap="remove files in /dev/shm that no process has open (lsof /dev/shm), or run fewer workers",
     examine=examine,
     symptoms=frozenset({"event", "near_limit"}),
     hog="No process: a page that cannot be had uses no CPU.",
