@@ -40,13 +40,12 @@ ELSEWHERE = ("~", "/", "--live", "--follow", "--ray-job", "--job", "--incident",
 (./caught) are run by tests/newcomer."""
 
 PROGRAMS = {
-    "auditctl", "awk", "bpftool", "cat", "chmod", "chrt", "conntrack", "crictl", "dcgm-exporter", "dmesg", "docker",
-    "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "ip", "ipmitool", "iptables-save",
-    "ipvsadm", "journalctl", "kill", "kubectl", "ln", "loginctl", "ls", "lsns", "lsof", "lspci", "mkdir", "modinfo",
-    "mount",
-    "mv", "nft", "numactl", "numastat", "nvidia-smi", "perf", "printf", "ps", "renice", "rm", "sed", "sleep",
-    "slabtop", "smartctl", "sort", "ss", "strace", "sudo", "sysctl", "systemctl", "systemd-cgtop", "taskset", "tee",
-    "tr", "umount", "uniq", "update-grub", "wc", "xargs", "zombiescope",
+    "auditctl", "awk", "bpftool", "cat", "chmod", "chrt", "conntrack", "coredumpctl", "crictl", "dcgm-exporter", "df",
+    "dmesg", "docker", "echo", "ethtool", "find", "findmnt", "grep", "grubby", "head", "install", "iostat", "ip",
+    "ipmitool", "iptables-save", "ipvsadm", "journalctl", "kill", "kubectl", "ln", "loginctl", "ls", "lsns",
+    "lsof", "lspci", "mkdir", "modinfo", "mount", "mv", "nft", "numactl", "numastat", "nvidia-smi", "perf", "printf",
+    "ps", "renice", "rm", "sed", "sleep", "slabtop", "smartctl", "sort", "ss", "strace", "sudo", "sysctl", "systemctl",
+    "systemd-cgtop", "taskset", "tee", "tr", "umount", "uniq", "update-grub", "wc", "xargs", "zombiescope",
 }  # fmt: skip
 PLACEHOLDERS = {"BAD", "COMMAND", "DIR", "FILE", "NAME", "PID", "QUIET", "TIME", "UNIT"}
 """Words that nobody can paste."""
