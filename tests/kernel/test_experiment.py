@@ -19,7 +19,7 @@ from zombiescope.fix.measures import CgroupsMade, Waiting
 from zombiescope.kernel import cpu
 from zombiescope.kernel.cgroup import hierarchies, of_controller
 
-pytestmark = [pytest.mark.kernel, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.kernel, pytest.mark.long, pytest.mark.timeout(180)]
 
 NAME = "zombiescope-test-experiment"
 # Both outweigh whatever else runs on this machine, so that the victim waits for the hog and for little else.
