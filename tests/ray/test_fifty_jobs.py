@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -43,6 +45,27 @@ def work():
     open(%(out)r, "w").write(str(os.getpid()))
     time.sleep(600)
 ray.get(work.remote())
+"""
+
+
+STARVED = """
+import ray, time
+ray.init()
+@ray.remote(num_cpus=0, max_retries=0)
+def work():
+    import os
+    os.sched_setaffinity(0, {%(core)d})
+    open(%(out)r, "w").write(str(os.getpid()))
+    end = time.monotonic() + 25
+    while time.monotonic() < end: sum(range(10_000))
+ray.get(work.remote())
+"""
+HOG = """
+import os, time
+os.sched_setaffinity(0, {%(core)d})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+end = time.monotonic() + 8
+while time.monotonic() < end: pass
 """
 
 
@@ -112,6 +135,36 @@ def test_fifty_jobs_at_once_and_then_a_worker_a_driver_and_a_raylet_die(
     assert told["fate"] in ("died", "lost")
     text = Cli(tmp_path)("diagnose", str(place), "--ray-job", "many-07").out
     assert "many-07 succeeded." in text
+
+
+def test_a_job_that_is_starved_and_survives_is_told_who_held_its_core(cluster: RayCluster, tmp_path: Path) -> None:
+    recorder = RecorderProcess(tmp_path / "recording")
+    place, core = tmp_path / "recording", max(os.sched_getaffinity(0))
+    stop, said = threading.Event(), list[str]()
+    context = Context("ray", recorder.node_dir, "here", "here", Tally(parts.families()), Health(said.append))
+    service = RayService(RaySection(), make_feed=lambda: Feed([str(tmp_path / "runtime")]))
+    thread = threading.Thread(target=service.run, args=(context, stop), daemon=True)
+    try:
+        recorder.wait_for_frames(2)
+        thread.start()
+        time.sleep(7)
+        cluster.submit("starved", STARVED % {"out": str(tmp_path / "starved"), "core": core})
+        pid = _pid(tmp_path / "starved")
+        time.sleep(4)
+        subprocess.run([sys.executable, "-c", HOG % {"core": core}], check=True, timeout=60)
+        wait_for("its end", lambda: cluster.status("starved") == "SUCCEEDED", 120)
+        wait_for("its report", lambda: "starved" in _named(place, "ray_job_finished"), 60)
+    finally:
+        stop.set()
+        thread.join(10)
+        recorder.stop()
+    found = Cli(tmp_path)("diagnose", str(place), "--ray-job", "starved", "--json").document
+    (told,) = found["ray_job"]
+    assert told["fate"] not in ("died", "lost")
+    assert pid in told["pids"]
+    assert core in told["cpus"]
+    causes = {cause["pattern"]: cause["hog"]["comm"] for one in found["incidents"] for cause in one["causes"][:1]}
+    assert "rt-hog" in causes, causes
 
 
 def _named(place: Path, kind: str) -> set[str]:

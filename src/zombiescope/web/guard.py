@@ -14,10 +14,12 @@ Every answer says that nothing may be loaded from or by anybody else.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -26,6 +28,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zombiescope.web.refusal import Refusal
 
+UNREAD_BYTES, UNREAD_S = 1 << 16, 1.0
+"""So much of a refused request is read, for so long."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -148,6 +152,7 @@ class Guard:
         if refusal is None:
             await self._app(scope, receive, with_headers)
         else:
+            await _read_small_body(scope["method"], receive)
             allowed = b"POST" if _is_posted(scope["path"]) else b"GET, HEAD"
             await _send(refusal, scope["method"] == "HEAD", with_headers, allowed)
 
@@ -169,6 +174,20 @@ class Guard:
         if method not in ("GET", "HEAD") and not (method == "POST" and posts):
             return _read_only(method)
         return None if allowed.knows(headers) else _unknown(headers)
+
+
+async def _read_small_body(method: str, receive: Receive) -> None:
+    """What a refused request has sent: a connection closed with unread data is reset, and its answer with it."""
+    if method in ("GET", "HEAD"):
+        return
+    left = UNREAD_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(UNREAD_S):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body"):
+                    return
 
 
 def _is_posted(path: str) -> bool:

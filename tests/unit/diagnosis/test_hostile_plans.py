@@ -111,6 +111,8 @@ def test_units_that_an_image_brings(name: str, tmp_path: Path) -> None:
 CHECKED = {
     ("hung_task.py", "pid"): "an int",
     ("scheduler_contention.py", "crowd.cpu"): "an int",
+    ("shm_full.py", "size"): "an int",
+    ("shm_full.py", "twice"): "an int",
     ("trainer_starved.py", "worst.cpu"): "an int",
 }
 QUOTES = {"shell", "shlex.quote", "_echo"}
