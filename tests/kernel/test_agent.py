@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +29,7 @@ def test_it_records_answers_and_survives_its_services(tmp_path: Path) -> None:
         wanted = {families.SATURATED, families.STORE, families.LONGEST, families.CPU}
         until("frames are counted", lambda: {name for name, *_ in agent.metrics()} >= wanted)
         found = agent.metrics()
-        assert found[(families.BUILD, version("zombiescope"))] == 1
+        assert found[(families.BUILD, platform.python_version(), version("zombiescope"))] == 1
         assert found[(families.CPU, "recorder")] > 0
         assert agent.get("/healthz") == (200, b"ok\n")
         # A second one on the same node is refused, with one line that says who is there

@@ -206,7 +206,7 @@ def test_what_it_costs_the_parent_itself_is_told(needs: Needs) -> None:
             needs.lack("cgroup2 does not tell the parent's own cache from that of the dead")
         _read_in(farm.parent, farm.pins / "own", 4 << 20)
         (step,) = [step for step in parent_steps(survivor()) if step.action is not None]
-        own = next(line for line in step.touches if "of its own page cache" in line)
+        own = next(line for line in step.touches if "of its page cache are dropped too" in line)
         assert int(own.split()[0].replace(",", "")) >= 2 << 20
 
 
