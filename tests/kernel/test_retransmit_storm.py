@@ -1,6 +1,5 @@
-"""A real storm of retransmits: two network namespaces of the test's own, a firewall rule on the far side that drops one
-segment in ten, and a transfer that goes on for a bounded time. The recorder, in the sender's namespace, names the
-peer."""
+"""A real storm of retransmits: a network namespace of the test's own, a firewall rule in it that drops one segment in
+ten, and a transfer to it that lasts for a bounded time. The recorder, in the sender's namespace, names the peer."""
 
 from __future__ import annotations
 
@@ -76,29 +75,29 @@ def within(space: str, *words: str) -> list[str]:
 
 
 @pytest.fixture
-def spaces() -> Iterator[tuple[str, str]]:
+def far() -> Iterator[str]:
+    """A namespace with one end of a pair of cards; the other end is here: a recorder watches its node's network."""
     Needs().root()
     for name, package in (("ip", "iproute2"), ("nft", "nftables"), ("nsenter", "util-linux")):
         Needs().binary(name, package)
-    near, far = (f"zs-{side}-{os.getpid()}" for side in ("near", "far"))
+    far, near_card = f"zs-far-{os.getpid()}", f"zsn{os.getpid()}"
     try:
-        for space in (near, far):
-            ip("netns", "add", space)
-            ip("-n", space, "link", "set", "lo", "up")
-        ip("-n", near, "link", "add", "v0", "type", "veth", "peer", "name", "v1", "netns", far)
-        for space, link, address in ((near, "v0", "10.77.9.1"), (far, "v1", PEER)):
-            ip("-n", space, "addr", "add", f"{address}/24", "dev", link)
-            ip("-n", space, "link", "set", link, "up")
+        ip("netns", "add", far)
+        ip("-n", far, "link", "set", "lo", "up")
+        ip("link", "add", near_card, "type", "veth", "peer", "name", "v1", "netns", far)
+        ip("addr", "add", "10.77.9.1/24", "dev", near_card)
+        ip("link", "set", near_card, "up")
+        ip("-n", far, "addr", "add", f"{PEER}/24", "dev", "v1")
+        ip("-n", far, "link", "set", "v1", "up")
         subprocess.run(within(far, "nft", "-f", "-"), input=DROPS, text=True, check=True, timeout=30)
-        yield near, far
+        yield far
     finally:
-        for space in (near, far):
-            subprocess.run(["ip", "netns", "del", space], capture_output=True, timeout=30)
+        subprocess.run(["ip", "link", "del", near_card], capture_output=True, timeout=30)
+        subprocess.run(["ip", "netns", "del", far], capture_output=True, timeout=30)
 
 
 @pytest.fixture
-def told(tmp_path: Path, spaces: tuple[str, str]) -> Told:
-    near, far = spaces
+def told(tmp_path: Path, far: str) -> Told:
     python = [sys.executable, "-c"]
     takes = subprocess.Popen(
         within(far, *python, TAKES, str(TRANSFER_S + 20)), stdout=subprocess.PIPE, text=True, start_new_session=True
@@ -107,8 +106,8 @@ def told(tmp_path: Path, spaces: tuple[str, str]) -> Told:
     try:
         assert takes.stdout is not None
         assert takes.stdout.readline() == "ready\n"
-        with recording(tmp_path / "rec", prefix=tuple(within(near))) as recorder:
-            sends = within(near, *python, SENDS, PEER, str(TRANSFER_S))
+        with recording(tmp_path / "rec") as recorder:
+            sends = [*python, SENDS, PEER, str(TRANSFER_S)]
             started.append(subprocess.Popen(sends, text=True, start_new_session=True))
             found = _event(tmp_path / "rec")
             recorder.wait_for_frames(2)
