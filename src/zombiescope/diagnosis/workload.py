@@ -57,7 +57,8 @@ def find(recording: Recording, kind: WorkloadKind, name: str, start_us: int, end
     boxes = _containers(recording, name, start_us, end_us) if kind == "pod" else []
     ids |= {each for one in boxes for each in (one.id, one.pod_uid) if each}
     mine = frozenset() if of_ray is None else of_ray.pids(name)
-    tasks, pids = _tasks(recording, kind, ids, mine, start_us, end_us)
+    commands = {str(event.fields["command"]) for event in own if event.fields.get("command")}
+    tasks, pids = _tasks(recording, kind, ids, mine, commands, start_us, end_us)
     times, cpus = _samples(recording, tasks, start_us, end_us)
     moments = [event.at_us for event in own] + times + _lives(boxes, start_us, end_us)
     if not moments:
@@ -114,15 +115,21 @@ def _names(event: Event, name: str) -> bool:
 
 
 def _tasks(
-    recording: Recording, kind: WorkloadKind, ids: set[str], mine: frozenset[int], start_us: int, end_us: int
+    recording: Recording,
+    kind: WorkloadKind,
+    ids: set[str],
+    mine: frozenset[int],
+    commands: set[str],
+    start_us: int,
+    end_us: int,
 ) -> tuple[list[int], frozenset[int]]:
-    """Its tasks, and their processes; `mine`: processes that Ray named."""
+    """Its tasks, and their processes; `mine`: processes that Ray named; `commands`: what Ray was asked to run."""
     rows = columns.records(recording.table("tasks", start_us, end_us, ("task", "pid", "pod", "container", "cmdline")))
     wanted, pids = [], set()
     for row in rows:
         pod, container, line = (str(row[name] or "") for name in ("pod", "container", "cmdline"))
         starts = any(len(one) >= _LEAST_ID and container.startswith(one) for one in ids)
-        is_rays = kind == "Ray job" and (bool(ids & set(line.split())) or row["pid"] in mine)
+        is_rays = kind == "Ray job" and (bool(ids & set(line.split())) or row["pid"] in mine or line in commands)
         if uid(pod) in {uid(one) for one in ids} - {""} or starts or is_rays:
             wanted.append(int(row["task"]))
             pids |= {int(row["pid"])} if row["pid"] else set()
