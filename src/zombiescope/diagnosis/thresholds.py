@@ -580,8 +580,8 @@ LARGE_FORK_US = 40_000
 """us; estimated: copying page tables takes about 10 ms a gigabyte of small pages, so four gigabytes; five samples in a
 row, which a storm of small processes has by chance only."""
 LARGE_FORK_LEAST_US = 20_000
-"""us of copying for each process that began beyond the usual; measured: a small process takes up to 8 ms on a slow virtual
-machine (kernel 6.18), so half of LARGE_FORK_US."""
+"""us of copying for each process that began beyond the usual; measured: a small process takes up to 8 ms on a slow
+virtual machine (kernel 6.18), so half of LARGE_FORK_US."""
 LARGE_FORK_SHARE = 0.5
 """share of the copying that lasts so long; chosen: most of it."""
 CORE_DUMP_SHARE = 0.5
