@@ -1,5 +1,5 @@
 """The section `incident_log` and its service: each change of an incident as a line of JSON on standard output, for
-whoever ships the agent's log."""
+log shippers."""
 
 from __future__ import annotations
 
